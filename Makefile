@@ -14,8 +14,8 @@ LDLIBS   = -lm -lpthread
 $(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast \
     $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
-LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/quant/*.c \
-           src/ops/*.c src/tape/*.c src/model/*.c src/train/*.c src/gpu/*.c))
+LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c \
+           src/quant/*.c src/ops/*.c src/tape/*.c src/model/*.c src/train/*.c src/gpu/*.c))
 CLI_SRC  = $(sort $(wildcard src/cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))
 FUZZ_SRC = $(sort $(wildcard tests/fuzz/fuzz_*.c))
@@ -157,46 +157,61 @@ WASM_OBJ  = $(WASM_SRC:%.c=$(WASM_OUT)/obj/%.o) $(WASM_OUT)/obj/gen/kernels.o \
 WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-ext \
             -mnontrapping-fptoint -DBZ_NO_THREADS -DNDEBUG -D_GNU_SOURCE -ffp-contract=off \
             $(WARN) -Iinclude -Isrc -I$(GEN)
-# What is called seldom, or only records what the device will do, is made small: 30 KB of what a
-# page downloads. Smallest is what has no loop over a model's numbers or a long text.
+# What is called seldom, or only records what the device will do, is made small: 37 KB of what a
+# page downloads. Smallest is what has no loop over a model's numbers or a long text. -O2 is for
+# what -O3 makes larger and no faster; docs/experiments/cpu.md has the figures.
+WASM_O2 = $(addprefix $(WASM_OUT)/obj/src/,ops/ops_cpu_bwd.o ops/ops_cpu_dot.o quant/%.o)
+$(WASM_OUT)/obj/src/quant/%.o: WASM_CFLAGS += -fno-unroll-loops
 WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o \
-            text/marked.o gpu/adapt.o gpu/draw.o gpu/upload.o gpu/wgsl.o ops/ops_cpu_bwd_experts.o)
+            text/marked.o gpu/upload.o gpu/wgsl.o gpu/selftest.o ops/ops_cpu_bwd_experts.o)
 WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o \
-            gpu/ops_%.o gpu/fuse%.o gpu/selftest%.o text/chat_%.o base/json.o bezel.o \
-            session.o generate.o step.o ops/ops.o gpu/record.o gpu/kernel.o gpu/profile.o)
+            gpu/adapt.o gpu/draw.o gpu/fuse.o gpu/fuse_%.o gpu/kernel.o gpu/ops_%.o gpu/plan.o \
+            gpu/profile.o gpu/record.o gpu/selftest_%.o io/adapter.o io/adapter_%.o io/gguf_part.o \
+            io/gguf_place.o io/gguf_write.o io/pattern.o io/safetensors.o ops/ops.o ops/ops_bwd.o \
+            ops/ops_optional.o text/chat_%.o base/json.o bezel.o session.o \
+            generate.o diffuse.o step.o)
+$(WASM_O2): WASM_CFLAGS += -O2
 $(WASM_SMALL): WASM_CFLAGS += -Os
 $(WASM_SMALLEST): WASM_CFLAGS += -Oz
 # The stack lies below everything else, so that an overflow traps instead of overwriting.
+# Compressed relocations: an index takes as many bytes as it needs, not five.
 WASM_LDFLAGS = --target=wasm32-wasi -mexec-model=reactor -fuse-ld=lld -Wl,--strip-all \
+            -Wl,--compress-relocations \
             -Wl,--stack-first -Wl,-z,stack-size=262144
 
 .PHONY: wasm web built check-web
 
 wasm: $(WASM_OUT)/bezel.wasm
 
-# The npm package `bezel`: TypeScript compiled, the module and training's kernels beside it.
+# The npm package `bezel`: TypeScript compiled, the module and later kernels beside it.
 ENGINE    = web/engine
 BOUNDARY_TS = $(ENGINE)/src/engine/boundary.ts
 ENGINE_TS = $(wildcard $(ENGINE)/src/*.ts $(ENGINE)/src/*/*.ts) $(BOUNDARY_TS)
 
-web: $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl
+# Sources of kernels that text does without.
+LATER = train.wgsl canvas.wgsl
+
+web: $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(LATER:%=$(ENGINE)/dist/%)
 
 $(ENGINE)/node_modules/.package-lock.json: $(ENGINE)/package.json $(ENGINE)/package-lock.json
 	cd $(ENGINE) && npm ci --silent
 	@touch $@
 
 # What was compiled from a file that has moved or gone does not stay: the package is all of dist/.
-$(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json \
+# Comments are in the declarations, which editors show, and not in the scripts.
+$(ENGINE)/dist/index.js: $(ENGINE_TS) $(ENGINE)/tsconfig.json $(ENGINE)/finish.mjs \
         $(ENGINE)/node_modules/.package-lock.json
 	@rm -f $(ENGINE)/dist/*.js $(ENGINE)/dist/*.d.ts $(ENGINE)/dist/*/*.js $(ENGINE)/dist/*/*.d.ts
-	cd $(ENGINE) && npx --no-install tsc -p .
+	cd $(ENGINE) && npx --no-install tsc -p . --emitDeclarationOnly
+	@cd $(ENGINE) && npx --no-install tsc -p . --noCheck --declaration false --removeComments
+	@cd $(ENGINE) && node finish.mjs
 	@touch $@
 
 $(ENGINE)/dist/bezel.wasm: $(WASM_OUT)/bezel.wasm
 	@mkdir -p $(@D)
 	cp $< $@
 
-$(ENGINE)/dist/train.wgsl: $(GEN)/train.wgsl
+$(ENGINE)/dist/%.wgsl: $(GEN)/%.wgsl
 	@mkdir -p $(@D)
 	cp $< $@
 
@@ -213,7 +228,7 @@ $(APP)/node_modules/.package-lock.json: $(APP)/package.json $(APP)/package-lock.
 	@touch $@
 
 $(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json \
-        $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(ENGINE)/dist/train.wgsl \
+        $(ENGINE)/dist/index.js $(ENGINE)/dist/bezel.wasm $(LATER:%=$(ENGINE)/dist/%) \
         $(ENGINE)/licenses.txt $(APP)/licenses.txt models/tiny.q8_0.gguf
 	cd $(APP) && npm run --silent build
 
@@ -221,10 +236,12 @@ $(APP)/dist/index.html: $(APP_SRC) $(APP)/node_modules/.package-lock.json \
 screenshots: app
 	@node tests/web/app/screenshots.mjs $(BUILD)/screenshots
 
+# `make -B build/gen/kernels.c KERNEL_NAMES=long` keeps the names of kernels/.
 KERNEL_FILES = $(wildcard kernels/*/*.wgsl)
-$(GEN)/kernels.h $(GEN)/kernels.c $(GEN)/train.wgsl $(GEN)/kernels.json &: \
-        tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py src/gpu/wgsl.c $(KERNEL_FILES)
-	@tools/kernels.py kernels $(GEN)
+$(GEN)/kernels.h $(GEN)/kernels.c $(LATER:%=$(GEN)/%) $(GEN)/kernels.json $(GEN)/names.json &: \
+        tools/kernels.py tools/wgsl.py tools/wgsl_bytes.py tools/wgsl_names.py src/gpu/wgsl.c \
+        $(KERNEL_FILES)
+	@tools/kernels.py kernels $(GEN) $(KERNEL_NAMES)
 
 # What crosses between the module and its host, for C and for TypeScript: from a table and the
 # headers that it names.
@@ -238,15 +255,15 @@ $(WASM_OUT)/obj/gen/boundary.o: $(GEN)/boundary.c | $(GEN)/kernels.h
 
 $(WASM_OUT)/obj/gen/kernels.o: $(GEN)/kernels.c
 	@mkdir -p $(@D)
-	$(WASM_CC) $(WASM_CFLAGS) -DKERNELS_WITHOUT_TRAINING -c $< -o $@
+	$(WASM_CC) $(WASM_CFLAGS) -DKERNELS_OF_TEXT -c $< -o $@
 
 $(WASM_OUT)/obj/%.o: %.c | $(GEN)/kernels.h $(GEN)/boundary.h
 	@mkdir -p $(@D)
 	$(WASM_CC) $(WASM_CFLAGS) -MMD -MP -c $< -o $@
 
-$(WASM_OUT)/bezel.wasm: $(WASM_OBJ) $(GEN)/train.wgsl tools/check_wasm.py
+$(WASM_OUT)/bezel.wasm: $(WASM_OBJ) $(LATER:%=$(GEN)/%) tools/check_wasm.py
 	$(WASM_CC) $(WASM_LDFLAGS) $(WASM_OBJ) -o $@
-	@tools/check_wasm.py $@ $(GEN)/train.wgsl
+	@tools/check_wasm.py $@ $(LATER:%=$(GEN)/%)
 
 # The same module with the op table of the tests in it, for tests/web/test_ops.mjs.
 $(WASM_OUT)/obj/tests/%.o: WASM_CFLAGS += -Itests

@@ -1,11 +1,11 @@
-// linear.mjs - one kernel of a decode step at the shapes of a model, in every cut into workgroups,
-// row groups of lanes and rows a row group (R): microseconds a dependent dispatch, and the rate at
-// which its weights are read.
+// linear.mjs - one kernel of a decode step at the shapes of a model, in every division into
+// workgroups, row groups of lanes and rows a row group (R): microseconds a dependent dispatch, and
+// the rate at which its weights are read.
 //
 //   node bench/linear.mjs [--only NAME] [--wg 128,256] [--lanes 16,32] [--rows 2,4] [--tier plain]
 //                         [--f32] [--top 4] [--dispatches 128] [--quick]
 //
-// --only takes a part of a case's name ("down", "e2b"), --top how many of the fastest cuts are
+// --only takes a part of a case's name ("down", "e2b"), --top how many of the fastest ones are
 // shown (0: all of them). --f32 has rows read as they are where they would be int8 planes.
 // --quick is a smoke test for a software device. A full run takes less than a minute on a large
 // GPU.
@@ -16,6 +16,8 @@
 // passes. "empty" is a dispatch that does nothing: what a dispatch costs before it has read a byte.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { withNames } from '../tests/web/kernel_names.mjs';
+import { paramsOf } from '../tests/web/params.mjs';
 import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
 const { values: o } = parseArgs({
@@ -40,12 +42,12 @@ const cases = [
   ['e2b k', 'linear', 'q4_k', 256, 1536], ['e2b v', 'linear', 'q6_k', 256, 1536],
   ['e2b attention out', 'linear', 'q4_k', 1536, 2048],
   ['e2b attention out, global', 'linear', 'q4_k', 1536, 4096],
-  ['e2b join, q k v', 'norm_linears', 'q4_k int8', [2048, 256, 256], 1536],
-  ['e2b join, q', 'norm_linears', 'q4_k int8', [2048, 0, 0], 1536],
-  ['e2b join, q, global', 'norm_linears', 'q4_k int8', [4096, 0, 0], 1536],
-  ['e2b join, gate and up', 'norm_gate_up', 'q4_k int8', 6144, 1536],
-  ['e2b join, gate and up, wide', 'norm_gate_up', 'q4_k int8', 12288, 1536],
-  ['e2b join, per-layer gate', 'residual_linear_gelu', 'q4_k int8', 256, 1536],
+  ['e2b residual, q k v', 'norm_linears', 'q4_k int8', [2048, 256, 256], 1536],
+  ['e2b residual, q', 'norm_linears', 'q4_k int8', [2048, 0, 0], 1536],
+  ['e2b residual, q, global', 'norm_linears', 'q4_k int8', [4096, 0, 0], 1536],
+  ['e2b residual, gate and up', 'norm_gate_up', 'q4_k int8', 6144, 1536],
+  ['e2b residual, gate and up, wide', 'norm_gate_up', 'q4_k int8', 12288, 1536],
+  ['e2b residual, per-layer gate', 'residual_linear_gelu', 'q4_k int8', 256, 1536],
   ['e2b merge, attention out', 'attn_reduce_linear', 'q4_k int8', 1536, 2048],
   ['e2b merge, attention out, global', 'attn_reduce_linear', 'q4_k int8', 1536, 4096],
   ['e2b gate and up', 'gate_up', 'q4_k', 6144, 1536],
@@ -55,8 +57,8 @@ const cases = [
   ['e2b per-layer gate', 'linear', 'q4_k', 256, 1536],
   ['e2b per-layer out', 'linear', 'q4_k', 1536, 256],
   ['e2b head', 'linear', 'q6_k', 262144, 1536],
-  ['12b join, gate and up', 'norm_gate_up', 'q4_k int8', 15360, 3840],
-  ['31b join, gate and up', 'norm_gate_up', 'q4_k int8', 21504, 5376],
+  ['12b residual, gate and up', 'norm_gate_up', 'q4_k int8', 15360, 3840],
+  ['31b residual, gate and up', 'norm_gate_up', 'q4_k int8', 21504, 5376],
   ['12b gate and up', 'gate_up', 'q4_k', 15360, 3840], ['12b down', 'linear', 'q4_k', 3840, 15360],
   ['31b gate and up', 'gate_up', 'q4_k', 21504, 5376], ['31b down', 'linear', 'q6_k', 5376, 21504],
   ['e2b int8, attention out', 'linear', 'q4_k int8', 1536, 2048],
@@ -104,19 +106,13 @@ const small = new Map(); // activations and results, by their binding's name
 const activations = (name) => small.get(name) ?? small.set(name, buffer(2 ** 21)).get(name);
 
 /** The storage bindings of a kernel, in order: [number, name]. */
-const storage = (source) => [...source.matchAll(
+const storage = (source) => [...withNames(source).matchAll(
   /@binding\((\d+)\)\s*var<storage,read(?:_write)?>\s*(\w+)\s*:/g,
 )].map((m) => [+m[1], m[2]]);
 
 function params(kernel, values) {
-  const fields = /struct Params\{([^}]*)\}/
-    .exec(kernel.source)[1]
-    .split(',')
-    .map((f) => f.trim())
-    .filter(Boolean)
-    .map((f) => f.split(':'));
   const view = new DataView(new ArrayBuffer(kernel.paramsBytes));
-  fields.forEach(([name, type], i) =>
+  paramsOf(kernel).forEach(([name, type], i) =>
     (type === 'f32'
       ? view.setFloat32(4 * i, values[name] ?? 1, true)
       : view.setUint32(4 * i, values[name] ?? 0, true)));
@@ -133,7 +129,7 @@ function groups(kernel, pipeline, shape, rows, cols) {
   const parts = sizes.map((n) => layout(shape, n || 4, cols)), list = [];
   const of = Object.fromEntries(parts.flatMap((part, i) =>
     Object.entries({ ...part, rows: sizes[i] })
-      .map(([field, v]) => [i ? field + (i + 1) : field, v])));
+      .flatMap(([field, v]) => [...(i ? [] : [[field, v]]), [`w[${i}].${field}`, v]])));
   const uniform = params(kernel, {
     ...of, cols, n_tok: 1, x_stride: cols, y_stride: rows[0], by_stride: rows[0], has_branch: 1,
     has_scale: 1, eps: 1e-6, head_dim: 256, n_split: 4,
@@ -226,31 +222,32 @@ for (const [what, name, read, allRows, cols] of cases) {
   ];
   const rows = [allRows].flat().map((n) => (o.quick ? Math.min(n, 64) : n));
   const kernel = core.kernel(variants[`${name}[${words.join(' ')}]`]);
-  const joins = kernel.overrides.includes('SHARED_ROW');
+  const shared = kernel.overrides.includes('SHARED_ROW');
   const units = cols / (shape === 'q8_0' ? 16 : 32);
-  const cuts = wgs.filter((wg) => !joins || cols <= 16 * wg).flatMap((wg) => lanes
+  const tilings = wgs.filter((wg) => !shared || cols <= 16 * wg).flatMap((wg) => lanes
     .filter((l) => l <= wg && l < 2 * units)
     .flatMap((l) => together.map((r) => ({ WG: wg, LANES: l, R: r }))));
   const fixed = {
-    ...(joins && { SHARED_ROW: Math.ceil(cols / 1024) * 256 }),
+    ...(shared && { SHARED_ROW: Math.ceil(cols / 1024) * 256 }),
     ...(kernel.overrides.includes('SMALLEST') && {
       SMALLEST: limits.subgroupMin, GREATEST: limits.subgroupMax,
     }),
     ...(kernel.overrides.includes('MATRICES') && { MATRICES: rows.filter(Boolean).length }),
   };
   const pipelines =
-    await Promise.all(cuts.map((c) => pipelineOf(kernel.source, { ...c, ...fixed })));
+    await Promise.all(tilings.map((c) => pipelineOf(kernel.source, { ...c, ...fixed })));
   const results = [];
   let bytes = 0;
-  for (let i = 0; i < cuts.length; i++) {
+  for (let i = 0; i < tilings.length; i++) {
     const bound = groups(kernel, pipelines[i], shape, rows, cols);
-    const rowGroups = rows.reduce((sum, n) => sum + Math.ceil(n / cuts[i].R), 0);
-    const blocks = Math.ceil(rowGroups / (cuts[i].WG / cuts[i].LANES));
+    const rowGroups = rows.reduce((sum, n) => sum + Math.ceil(n / tilings[i].R), 0);
+    const blocks = Math.ceil(rowGroups / (tilings[i].WG / tilings[i].LANES));
     bytes = bound.bytes;
-    // Workgroups that join take their blocks in turns: the fewer there are, the less is joined.
-    const counts = new Set((joins ? [1, 2, 3, 4] : [1]).map((turns) => Math.ceil(blocks / turns)));
+    // Workgroups with a shared row take several blocks each: the fewer workgroups there are, the
+    // less often the residual is computed.
+    const counts = new Set((shared ? [1, 2, 3, 4] : [1]).map((turns) => Math.ceil(blocks / turns)));
     for (const count of counts)
-      results.push({ ...cuts[i], count, us: await time(pipelines[i], bound.list, count) });
+      results.push({ ...tilings[i], count, us: await time(pipelines[i], bound.list, count) });
   }
   results.sort((a, b) => a.us - b.us);
   console.log(

@@ -18,6 +18,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
+import { withNames } from '../tests/web/kernel_names.mjs';
 import { matrices, outer, own, ownMatrix } from './matmul_cuts.mjs';
 import { Core, Gpu, loadWasm, openDevice } from '../web/engine/dist/core.js';
 
@@ -44,7 +45,7 @@ const gpu = new Gpu(info);
 const core = await Core.load(await loadWasm(), gpu);
 const numbers =
   JSON.parse(readFileSync(new URL('../build/gen/kernels.json', import.meta.url), 'utf8'));
-const sourceOf = (name) => core.kernel(numbers[name]).source;
+const sourceOf = (name) => withNames(core.kernel(numbers[name]).source);
 const matrix =
   device.features.has('chromium-experimental-subgroup-matrix') && device.features.has('shader-f16');
 console.log(

@@ -83,9 +83,10 @@ struct bz_info {
     uint32_t n_layer, n_embd, n_vocab, n_context; /* n_context: as trained */
     uint64_t n_params, weight_bytes;              /* of the text model */
     uint64_t bytes_a_token;                       /* weights that one decoded token reads */
-    enum bz_chat_variant chat_variant;            /* which template the model was trained with */
-    const char *system;                           /* the store's default system prompt, or NULL */
-    const char *messages; /* the store's opening messages, a JSON array, or NULL */
+    uint32_t n_canvas; /* tokens that a diffusion model denoises together; 0: no diffusion model */
+    enum bz_chat_variant chat_variant; /* which template the model was trained with */
+    const char *system;                /* the store's default system prompt, or NULL */
+    const char *messages;              /* the store's opening messages, a JSON array, or NULL */
 };
 struct bz_info bz_engine_info(const bz_engine *e);
 
@@ -140,9 +141,8 @@ typedef struct bz_session bz_session;
 enum bz_cache { BZ_CACHE_F32, BZ_CACHE_F16 };
 
 struct bz_session_options {
-    uint32_t
-        n_context; /* tokens it can hold; 0: the store's wish, else 4096, or as trained if less */
-    uint32_t n_batch; /* tokens computed together while reading a prompt; 0: 256 */
+    uint32_t n_context; /* it can hold; 0: the store's wish, else 4096, or as trained if less */
+    uint32_t n_batch;   /* tokens computed together while reading a prompt; 0: 256 */
     enum bz_cache cache;
     /* Called after each batch of a feed; false stops it with BZ_ERR_CANCELLED. May be NULL. */
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
@@ -217,6 +217,38 @@ struct bz_sampling bz_sampling_defaults(const bz_engine *e);
 enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampling, int32_t *id,
                                  struct bz_err *err);
 
+/* ---- diffusion: a model that denoises a canvas of n_canvas tokens in steps ----
+ *
+ * It reads and generates text like any other, but draws no next token: there are no logits, and of
+ * bz_sampling the seed alone matters. */
+
+enum bz_canvas_stop { BZ_CANVAS_GOES_ON, BZ_CANVAS_STABLE, BZ_CANVAS_STEPS };
+struct bz_canvas {         /* after a step */
+    uint32_t canvas, step; /* of the text, from 0; of the canvas, from 1 */
+    uint32_t n, n_accepted;
+    const int32_t *ids, *best; /* what the next step begins with; the text, should it stop here */
+    const float *entropy;      /* of each position, in nats */
+    const uint32_t *accepted;  /* bit i % 32 of word i / 32 */
+    float mean_entropy;
+    enum bz_canvas_stop stopped;
+};
+
+struct bz_diffusion {
+    uint32_t n_steps, n_stable; /* at most; so many in a row must leave `best` as it was */
+    float t_min, t_max;         /* temperature: of a step past the last; of the first step */
+    float entropy_bound;        /* nats that the accepted positions have together, about */
+    float confidence;           /* nats: mean entropy below which a stable canvas is text */
+    uint32_t n_canvases;        /* at most; 0: no limit */
+    const int32_t *canvas;      /* what the first one begins with; NULL, or -1: random tokens */
+    const bool *fixed;          /* which of those stay; NULL: none */
+    const int32_t *random;      /* n_random canvases instead of random ones, in order of use: the */
+    const int32_t *sampled; /* first, one a step, the next first ...; n_sampled draws, one a step */
+    size_t n_random, n_sampled;
+    void *ctx;                                             /* for the callback */
+    bool (*on_step)(void *ctx, const struct bz_canvas *c); /* may be NULL. False stops. */
+};
+struct bz_diffusion bz_diffusion_defaults(const bz_engine *e); /* as the file says */
+
 /* ---- generating text ---- */
 
 enum bz_stop { BZ_STOP_END, BZ_STOP_STRING, BZ_STOP_LENGTH, BZ_STOP_CONTEXT, BZ_STOP_CANCELLED };
@@ -226,9 +258,10 @@ struct bz_generate_options {
     uint32_t n_max;          /* tokens at most; 0: until the model ends or the context is full */
     const char *const *stop; /* strings that end the text and are not part of it */
     size_t n_stop;
-    bool ignore_end; /* go on past end-of-turn tokens (benchmarks) */
-    bool specials;   /* show control tokens' text, as a chat parser wants */
-    void *ctx;       /* for the callback */
+    bool ignore_end;                      /* go on past end-of-turn tokens (benchmarks) */
+    bool specials;                        /* show control tokens' text, as a chat parser wants */
+    const struct bz_diffusion *diffusion; /* NULL: the defaults */
+    void *ctx;                            /* for the callback */
     /* Pieces of text, whole code points; may be NULL. False stops. */
     bool (*on_text)(void *ctx, const char *text, size_t n_bytes);
 };
@@ -238,9 +271,11 @@ struct bz_generate_options bz_generate_defaults(const bz_engine *e);
 struct bz_generated {
     size_t first, n; /* the new tokens: bz_session_tokens()[first .. first + n) */
     enum bz_stop stop;
+    uint32_t n_canvases, n_steps; /* of a diffusion model: finished canvases, and steps of all */
 };
 
-/* Go on from the last logits. Every token drawn is fed, the one that ends the text included. */
+/* Go on from the last logits. Every token drawn is fed, the one that ends the text included. A
+ * diffusion model goes on from the text; what a canvas has after the end is dropped. */
 enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *options,
                            struct bz_generated *result, struct bz_err *err);
 

@@ -16,6 +16,7 @@
 #include "gpu/null_host.h"
 #endif
 #include "ops/ops_cpu.h"
+#include "ops/ops_optional.h"
 #include "text/chat.h"
 
 /* ---- engines ---- */
@@ -51,8 +52,13 @@ static enum bz_status open_backend(struct backend *out, const struct bz_engine_o
                                    struct bz_err *err)
 {
     switch (o->backend) {
-    case BZ_BACKEND_CPU: return cpu_open(out, true, o->n_threads, err);
-    case BZ_BACKEND_REFERENCE: return cpu_open(out, false, 1, err);
+    case BZ_BACKEND_CPU:
+    case BZ_BACKEND_REFERENCE: {
+        bool fast = o->backend == BZ_BACKEND_CPU;
+        enum bz_status st = cpu_open(out, fast, fast ? o->n_threads : 1, err);
+        if (st == BZ_OK) out->optional = fast ? &cpu_canvas_fast : &cpu_canvas;
+        return st;
+    }
     case BZ_BACKEND_GPU:
 #ifndef __wasm__
         if (!null_host_is_open()) /* else a plan is made, which needs no device */
@@ -158,6 +164,7 @@ struct bz_info bz_engine_info(const bz_engine *e)
         .n_params = e->model.n_params,
         .weight_bytes = e->model.n_bytes,
         .bytes_a_token = e->model.bytes_a_token,
+        .n_canvas = c->canvas.n_canvas,
         .chat_variant = e->variant,
         .system = e->system,
         .messages = e->messages,

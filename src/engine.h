@@ -60,7 +60,8 @@ struct bz_session {
     int32_t *tokens; /* kv.n_ctx; the first kv.n_past are in the cache */
     float *logits;   /* n_vocab: of the last token read */
     bool has_logits;
-    uint64_t worn; /* what the engine's was when the cache was computed */
+    uint32_t *canvas; /* of a diffusion model: its canvas as the host knows it (ops/canvas.h) */
+    uint64_t worn;    /* what the engine's was when the cache was computed */
     uint32_t n_batch;
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
     void *on_batch_ctx;
@@ -89,6 +90,26 @@ enum bz_status session_restore(struct bz_session *s, const struct source *snap, 
 /* Zeros become neutral values; what makes no sense is an error. */
 enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
 
+/* Does its model denoise canvases? */
+static inline bool session_diffuses(const struct bz_session *s)
+{
+    return s->acts.canvas.n > 0;
+}
+
+/* A part of s->canvas, by the tensor of s->acts.canvas that it mirrors. */
+static inline void *session_canvas(const struct bz_session *s, const struct tensor *part)
+{
+    return s->canvas + (part->first - s->acts.canvas.state.first);
+}
+
+/* The canvas of a text being generated. */
+struct diffusion {
+    struct bz_diffusion how;
+    size_t n_random, n_sampled; /* of the caller's canvases that were used */
+    bool begun;                 /* s->canvas is being denoised */
+    uint32_t n_taken;           /* tokens of it that are text, and not read yet */
+};
+
 /* A text being generated. Between tokens `ready` holds the piece that became certain. */
 struct generation {
     const struct bz_generate_options *options; /* outlive it */
@@ -96,6 +117,7 @@ struct generation {
     struct stop_filter stop;
     struct buf text, ready;
     struct bz_generated result;
+    struct diffusion diffusion;
     bool done; /* then result.stop says why, and `ready` has the last piece */
 };
 
@@ -110,6 +132,32 @@ enum bz_status generation_next(struct generation *g, struct bz_session *s, struc
 bool generation_has_room(struct generation *g, const struct bz_session *s);
 enum bz_status generation_advance(struct generation *g, const struct bz_session *s, int32_t id,
                                   struct bz_err *err);
+
+/* Denoise the canvas by one step; begin one first where none is begun. A canvas that is finished
+ * becomes text, and is read. */
+enum bz_status diffusion_next(struct generation *g, struct bz_session *s, struct bz_err *err);
+
+/* The parts of that, for a backend that runs steps by itself.
+ *
+ * begin: write the next canvas, and zeros into `soft`.
+ * noise: where the caller has tokens for the coming step, write them.
+ * advance: the words that a step shows were read into s->canvas. Unless the canvas goes on, *n of
+ *     its `best` are text: read them, then call taken. */
+enum bz_status diffusion_begin(struct generation *g, struct bz_session *s, struct run *r,
+                               struct bz_err *err);
+enum bz_status diffusion_noise(struct generation *g, struct bz_session *s, struct run *r,
+                               struct bz_err *err);
+enum bz_status diffusion_advance(struct generation *g, struct bz_session *s, uint32_t *n,
+                                 struct bz_err *err);
+enum bz_status diffusion_taken(struct generation *g, const struct bz_session *s,
+                               struct bz_err *err);
+
+/* The end of the text: what was held back comes out. */
+void generation_finish(struct generation *g, enum bz_stop why);
+/* Ends the text where no more is wanted, or fits. */
+void generation_check_room(struct generation *g, const struct bz_session *s);
+/* Text that could not be kept is an error, also when it was the last. */
+enum bz_status generation_check_text(const struct generation *g, struct bz_err *err);
 
 void generation_close(struct generation *g);
 

@@ -58,6 +58,10 @@ enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err)
 enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampling, int32_t *id,
                                  struct bz_err *err)
 {
+    if (session_diffuses(s))
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "this model denoises a canvas of %u tokens; it draws no next token",
+                    s->acts.canvas.n);
     if (!s->has_logits)
         return fail(err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next");
     struct bz_sampling p = sampling ? *sampling : bz_sampling_defaults(s->engine);
@@ -87,6 +91,7 @@ void generation_begin(struct generation *g, const struct bz_session *s,
                       const struct bz_generate_options *options)
 {
     *g = (struct generation) { .options = options, .result.first = s->kv.n_past };
+    g->diffusion.how = options->diffusion ? *options->diffusion : bz_diffusion_defaults(s->engine);
     g->stop.strings = options->stop;
     g->stop.n_strings = options->n_stop;
 }
@@ -99,8 +104,7 @@ void generation_close(struct generation *g)
     *g = (struct generation) { 0 };
 }
 
-/* The end of the stream: what was held back comes out. */
-static void finish(struct generation *g, enum bz_stop why)
+void generation_finish(struct generation *g, enum bz_stop why)
 {
     g->result.stop = why;
     g->done = true;
@@ -110,23 +114,26 @@ static void finish(struct generation *g, enum bz_stop why)
     stop_end(&g->stop, &g->ready);
 }
 
-/* Text that could not be kept is an error, also when it was the last. */
-static enum bz_status check_text(const struct generation *g, struct bz_err *err)
+enum bz_status generation_check_text(const struct generation *g, struct bz_err *err)
 {
     return g->ready.failed || g->text.failed ? fail_memory(err, g->text.n) : BZ_OK;
 }
 
 /* No token after this one where it was the last that is wanted, or that fits. */
-static void check_room(struct generation *g, const struct bz_session *s)
+void generation_check_room(struct generation *g, const struct bz_session *s)
 {
-    if (g->options->n_max && g->result.n == g->options->n_max) finish(g, BZ_STOP_LENGTH);
-    else if (s->kv.n_past == s->kv.n_ctx) finish(g, BZ_STOP_CONTEXT);
+    uint32_t n_canvases = g->diffusion.how.n_canvases;
+    if ((g->options->n_max && g->result.n == g->options->n_max) ||
+        (n_canvases && g->result.n_canvases == n_canvases))
+        generation_finish(g, BZ_STOP_LENGTH);
+    else if (s->kv.n_past + g->diffusion.n_taken == s->kv.n_ctx)
+        generation_finish(g, BZ_STOP_CONTEXT);
 }
 
 bool generation_has_room(struct generation *g, const struct bz_session *s)
 {
     g->ready.n = 0;
-    if (!g->done) check_room(g, s);
+    if (!g->done) generation_check_room(g, s);
     return !g->done;
 }
 
@@ -136,20 +143,21 @@ enum bz_status generation_advance(struct generation *g, const struct bz_session 
     const struct tokenizer *t = s->engine->tokenizer;
     g->result.n++;
     if (!g->options->ignore_end && tokenizer_is_end(t, id)) {
-        finish(g, BZ_STOP_END);
+        generation_finish(g, BZ_STOP_END);
     } else {
         g->text.n = 0;
         detok_feed(&g->detok, t, id, g->options->specials, &g->text);
-        if (stop_feed(&g->stop, buf_str(&g->text), &g->ready)) finish(g, BZ_STOP_STRING);
-        else check_room(g, s);
+        if (stop_feed(&g->stop, buf_str(&g->text), &g->ready)) generation_finish(g, BZ_STOP_STRING);
+        else generation_check_room(g, s);
     }
-    return check_text(g, err);
+    return generation_check_text(g, err);
 }
 
 enum bz_status generation_next(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
     int32_t id;
-    if (!generation_has_room(g, s)) return check_text(g, err);
+    if (!generation_has_room(g, s)) return generation_check_text(g, err);
+    if (session_diffuses(s)) return diffusion_next(g, s, err);
     enum bz_status st = bz_session_sample(s, &g->options->sampling, &id, err);
     if (st) return st;
     bool end = !g->options->ignore_end && tokenizer_is_end(s->engine->tokenizer, id);

@@ -47,7 +47,7 @@ static void add_target(void *ctx, const char *name, struct weight *w)
 
 static enum bz_status add_rank(bz_engine *e, uint32_t rank, struct bz_err *err)
 {
-    struct adapter a = { .arch = "gemma4" };
+    struct adapter a = { .arch = config_arch(&e->model.config) };
     struct rank_adapter r = { .adapter = &a, .rank = rank };
     int id;
     if (rank > LORA_MAX_RANK)
@@ -182,7 +182,28 @@ static enum bz_status put_lines(struct plan *p, uint32_t rows, struct bz_err *er
     return st;
 }
 
-static enum bz_status record_both(struct plan *p, const struct plan_options *o, struct bz_err *err)
+/* A step of a text, and the draw after it. */
+static bool record_text(struct plan *p, struct run *r, struct recorded both[2], uint32_t rows,
+                        uint32_t horizon, const struct gpu_draw *draw)
+{
+    step_plan(r, p->session, rows, 1, horizon);
+    both[0] = add_lines(p);
+    step_plan_draw(r, p->session, draw, horizon);
+    both[1] = add_lines(p);
+    return both[0].program && both[1].program;
+}
+
+/* A pass of a diffusion model. */
+static bool record_pass(struct plan *p, struct run *r, struct recorded *made, uint32_t rows,
+                        uint32_t horizon, bool canvas)
+{
+    if (canvas) step_plan_denoise(r, p->session, horizon);
+    else step_plan(r, p->session, rows, 0, horizon);
+    *made = add_lines(p);
+    return made->program;
+}
+
+static enum bz_status record_all(struct plan *p, const struct plan_options *o, struct bz_err *err)
 {
     bz_session *s = p->session;
     struct run r = { .be = &p->engine->backend };
@@ -199,15 +220,12 @@ static enum bz_status record_both(struct plan *p, const struct plan_options *o, 
     enum bz_status st = gpu_draw_open(&draw, &greedy, suppress, n_suppress, s->kv.n_ctx,
                                       p->engine->model.config.n_vocab, err);
     if (st) return st;
-    struct recorded both[2];
-    step_plan(&r, s, rows, 1, horizon);
-    both[0] = add_lines(p);
-    step_plan_draw(&r, s, &draw, horizon);
-    both[1] = add_lines(p);
+    struct recorded both[2] = { 0 };
+    bool ok = p->pass ? record_pass(p, &r, &both[0], rows, horizon, o->canvas)
+                      : record_text(p, &r, both, rows, horizon, &draw);
     if (r.status) st = fail(err, r.status, "%s", r.err.text);
-    else if (!both[0].program || !both[1].program || null_host_failed())
-        st = fail_memory(err, 1 << 20);
-    if (st == BZ_OK) st = put_lines(p, rows, err);
+    else if (!ok || null_host_failed()) st = fail_memory(err, 1 << 20);
+    if (st == BZ_OK) st = put_lines(p, o->canvas ? s->acts.canvas.n : rows, err);
     for (int i = 0; i < 2; i++) recorded_free(&both[i]);
     gpu_draw_close(&draw);
     return st;
@@ -240,6 +258,37 @@ uint32_t plan_rule_find(const char *name)
     return 0;
 }
 
+/* ---- tiers ---- */
+
+static const char *const tiers[] = {
+    [TIER_PLAIN] = "plain", [TIER_SUBGROUP] = "subgroup", [TIER_MATRIX] = "matrix"
+};
+
+uint32_t plan_tier_find(const char *name)
+{
+    for (uint32_t i = 0; i < sizeof tiers / sizeof *tiers; i++)
+        if (strcmp(tiers[i], name) == 0) return i + 1;
+    return 0;
+}
+
+/* The device and the engine's options for a tier: one that the device lacks is an error. */
+static enum bz_status take_tier(struct gpu_profile *device, struct bz_engine_options *engine,
+                                uint32_t number, struct bz_err *err)
+{
+    if (!number) return BZ_OK;
+    enum gpu_tier tier = (enum gpu_tier)(number - 1);
+    if (tier >= TIER_SUBGROUP && !device->limits.subgroup_max)
+        return fail(err, BZ_ERR_ARGUMENT, "%s has no subgroups: only the plain tier runs there",
+                    device->name);
+    if (tier == TIER_MATRIX && !device->matrix)
+        return fail(err, BZ_ERR_ARGUMENT,
+                    "%s has no subgroup matrices: the subgroup and the plain tier run there",
+                    device->name);
+    device->limits.has_matrix = tier == TIER_MATRIX;
+    engine->plain_kernels = tier == TIER_PLAIN;
+    return BZ_OK;
+}
+
 /* ---- opening ---- */
 
 enum bz_status plan_open(struct plan *out, const char *model,
@@ -249,10 +298,20 @@ enum bz_status plan_open(struct plan *out, const char *model,
 {
     struct plan p = { 0 };
     struct bz_engine_options gpu = *engine;
+    struct gpu_profile device = *o->profile;
     gpu.backend = BZ_BACKEND_GPU;
-    null_host_open(o->profile);
-    enum bz_status st = bz_engine_open(&p.engine, model, &gpu, err);
-    if (st == BZ_OK) ((struct gpu_ops *)p.engine->backend.ctx)->without = o->without;
+    enum bz_status st = take_tier(&device, &gpu, o->tier, err);
+    if (st) return st;
+    null_host_open(&device);
+    st = bz_engine_open(&p.engine, model, &gpu, err);
+    if (st == BZ_OK) {
+        struct gpu_ops *g = p.engine->backend.ctx;
+        g->without = o->without;
+        p.tier = tiers[g->tier];
+        if (p.engine->model.config.canvas.n_canvas) p.pass = o->canvas ? "canvas" : "encoder";
+        else if (o->canvas)
+            st = fail(err, BZ_ERR_ARGUMENT, "%s is no diffusion model: it has no canvas", model);
+    }
     if (st == BZ_OK && o->adapter) {
         int id;
         st = bz_adapter_add(p.engine, o->adapter, 1, &id, err);
@@ -264,7 +323,7 @@ enum bz_status plan_open(struct plan *out, const char *model,
         p.cache_bytes = kv_bytes(&p.engine->model.config, p.session->kv.n_ctx, p.session->n_batch,
                                  session->cache == BZ_CACHE_F16);
         p.act_bytes = null_host_bytes() - p.weight_bytes - p.cache_bytes;
-        st = record_both(&p, o, err);
+        st = record_all(&p, o, err);
     }
     if (st) plan_close(&p);
     else *out = p;

@@ -15,7 +15,9 @@
 
 struct plan_options {
     const struct gpu_profile *profile;
+    uint32_t tier; /* kernels at most, by plan_tier_find; 0: the best by the profile's limits */
     uint32_t rows; /* tokens read at once; 0: one */
+    bool canvas;   /* a step of a diffusion model's canvas, not the encoder pass before it */
     uint32_t
         horizon; /* positions that attention is shaped for; 0: 128, or the context if shorter */
     const char *adapter; /* a file, or NULL */
@@ -35,14 +37,19 @@ struct plan_line {
 };
 
 struct plan {
+    const char *tier; /* of its kernels: "subgroup" */
     bz_engine *engine;
     bz_session *session;
     struct plan_line *lines;
     uint32_t n;
-    uint64_t bytes; /* of the matrices that all lines read */
+    const char *pass; /* of a diffusion model: "encoder", or "canvas"; NULL: of a text model */
+    uint64_t bytes;   /* of the matrices that all lines read */
     uint64_t weight_bytes, cache_bytes, act_bytes, scratch_bytes; /* on the device */
     struct arena arena;
 };
+
+/* The number of a tier, "plain", "subgroup" or "matrix"; 0: there is none of this name. */
+uint32_t plan_tier_find(const char *name);
 
 /* The number of a rule of fusion; 0: there is none of this name. */
 uint32_t plan_rule_find(const char *name);
@@ -50,8 +57,9 @@ uint32_t plan_rule_find(const char *name);
 const char *plan_rule_name(uint32_t rule);
 const char *plan_rule_formula(uint32_t rule);
 
-/* The plan of a step that makes the last row's logits, and of drawing a token from them. `model` as
- * for bz_engine_open. Only one plan is open at a time. On failure *out is untouched. */
+/* The plan of a step that makes the last row's logits, and of drawing a token from them; of a
+ * diffusion model, of the pass that fills its cache, or of a step of its canvas. `model` as for
+ * bz_engine_open. Only one plan is open at a time. On failure *out is untouched. */
 enum bz_status plan_open(struct plan *out, const char *model,
                          const struct bz_engine_options *engine,
                          const struct bz_session_options *session,

@@ -53,10 +53,15 @@ enum bz_status bz_session_open(bz_session **out, bz_engine *e,
     s->tokens = mem_alloc(o.n_context, sizeof *s->tokens);
     s->logits = mem_alloc(e->model.config.n_vocab, sizeof *s->logits);
     enum bz_status st = s->tokens && s->logits ? BZ_OK : fail_memory(err, o.n_context * 4ull);
+    uint32_t n_canvas = e->model.config.canvas.n_canvas;
     if (st == BZ_OK)
         st = kv_open(&s->kv, &e->model.config, &e->backend, o.n_context, o.n_batch,
                      o.cache == BZ_CACHE_F16, err);
     if (st == BZ_OK) st = acts_open(&s->acts, &e->model, &e->backend, &s->kv, o.n_batch, err);
+    if (st == BZ_OK && n_canvas) {
+        s->canvas = mem_alloc(s->acts.canvas.all.rows, sizeof *s->canvas);
+        if (!s->canvas) st = fail_memory(err, s->acts.canvas.all.rows * sizeof *s->canvas);
+    }
     if (st == BZ_OK) st = sampler_open(&s->sampler, e->model.config.n_vocab, err);
     if (st) {
         bz_session_close(s);
@@ -74,6 +79,7 @@ void bz_session_close(bz_session *s)
     sampler_close(&s->sampler);
     mem_free(s->tokens);
     mem_free(s->logits);
+    mem_free(s->canvas);
     mem_free(s);
 }
 
@@ -155,6 +161,12 @@ enum bz_status bz_session_feed(bz_session *s, const int32_t *ids, size_t n, size
 {
     if (n == 0) return BZ_OK;
     if (n_logits > n) n_logits = n;
+    if (session_diffuses(s)) {
+        if (on_logits)
+            return fail(err, BZ_ERR_UNSUPPORTED,
+                        "this model denoises a canvas; its text has no logits");
+        n_logits = 0;
+    }
     enum bz_status st = session_check_ids(s, ids, n, err);
     if (st) return st;
     struct run r = { .be = &s->engine->backend };
@@ -188,11 +200,13 @@ enum bz_status session_keep(struct bz_session *s, const int32_t *ids, size_t n, 
     size_t same = 0;
     bool current = s->worn == s->engine->worn; /* else the cache is of other weights */
     while (current && same < n && same < s->kv.n_past && ids[same] == s->tokens[same]) same++;
-    if (same == n && same == s->kv.n_past && s->has_logits) {
+    bool complete = s->has_logits || session_diffuses(s);
+    if (same == n && same == s->kv.n_past && complete) {
         *kept = (uint32_t)n;
         return BZ_OK;
     }
-    if (same == n) same--; /* its last token is read again, for the logits */
+    if (same == n && !session_diffuses(s))
+        same--; /* its last token is read again, for the logits */
     *kept = kv_truncate(&s->kv, (uint32_t)same);
     s->has_logits = false;
     return BZ_OK;

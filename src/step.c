@@ -13,3 +13,9 @@ void step_plan_draw(struct run *r, bz_session *s, const struct gpu_draw *draw, u
     s->acts.logits.rows = 1;
     gpu_draw_record(r, draw, &s->acts.ids, &s->acts.logits);
 }
+
+void step_plan_denoise(struct run *r, bz_session *s, uint32_t horizon)
+{
+    gpu_ops_begin(r->be, s->kv.n_past, horizon);
+    model_denoise(r, &s->engine->model, &s->acts);
+}

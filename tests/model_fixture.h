@@ -230,15 +230,15 @@ static inline float *lora_values(const struct lora_spec *l)
     return v;
 }
 
-static inline void write_adapter(const char *path, float alpha, const struct lora_spec *list,
-                                 size_t n)
+static inline void write_adapter_for(const char *path, const char *arch, float alpha,
+                                     const struct lora_spec *list, size_t n)
 {
     struct gguf_writer *w = NULL;
     struct bz_err err = { "" };
     char name[128];
     CHECK(gguf_writer_open(&w, path, &err) == BZ_OK);
     if (!w) exit(1);
-    gguf_put_str(w, "general.architecture", str_of("gemma4"));
+    gguf_put_str(w, "general.architecture", str_of(arch));
     gguf_put_str(w, "general.type", str_of("adapter"));
     gguf_put_str(w, "adapter.type", str_of("lora"));
     gguf_put_f32(w, "adapter.lora.alpha", alpha);
@@ -258,6 +258,12 @@ static inline void write_adapter(const char *path, float alpha, const struct lor
         free(v);
     }
     CHECK_MSG(gguf_writer_finish(w, &err) == BZ_OK, "%s", err.text);
+}
+
+static inline void write_adapter(const char *path, float alpha, const struct lora_spec *list,
+                                 size_t n)
+{
+    write_adapter_for(path, "gemma4", alpha, list, n);
 }
 
 #endif

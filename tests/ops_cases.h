@@ -8,6 +8,7 @@
 #define BEZEL_TESTS_OPS_CASES_H
 
 #include "ops_cases/attention.h"
+#include "ops_cases/canvas.h"
 #include "ops_cases/experts.h"
 #include "ops_cases/layer.h"
 #include "ops_cases/linear.h"
@@ -67,6 +68,9 @@ static const struct tested_op ops[] = {
     TESTED(unfold),
     TESTED(conv_depthwise),
     TESTED(pool),
+    /* ops_cases/canvas.h: what ends a canvas's step */
+    TESTED(canvas_head),
+    TESTED(canvas_step),
 };
 
 #endif

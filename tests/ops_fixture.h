@@ -16,10 +16,11 @@
 #include "check.h"
 #include "gpu/fuse.h"
 #include "ops/ops_cpu.h"
+#include "ops/ops_optional.h"
 
 #define EPS 1e-6f
 
-enum { BENCH_ACTS = 32, BENCH_MATS = 56, BENCH_LORAS = 16 };
+enum { BENCH_ACTS = 32, BENCH_MATS = 56, BENCH_LORAS = 16, BENCH_RESULTS = 8 };
 
 /* An activation, and what was put into it. */
 struct act {
@@ -48,10 +49,16 @@ struct bench {
     struct mat mats[BENCH_MATS];
     struct lora loras[BENCH_LORAS];
     uint32_t n_acts, n_mats, n_loras;
-    struct tape tape; /* of a case that has one */
+    struct canvas canvas; /* of a case that has one; its memory is an act */
+    struct tape tape;     /* the same */
     struct tape_memory memory;
     float *got; /* the results read back, one after the other */
     size_t n_got;
+    struct {
+        size_t at, n; /* in `got` */
+        bool is_int;
+    } results[BENCH_RESULTS];
+    uint32_t n_results;
     /* A backend that only records: told where a result belongs in `got`, it is filled in later. */
     void (*defer)(struct bench *b, const struct tensor *t, size_t at, bool is_int);
     /* A bench that ran this case from this seed. Its weights are copied: encoding is slow. */
@@ -157,6 +164,10 @@ static inline void bench_result(struct bench *b, const struct tensor *t, bool is
     size_t n = (size_t)t->rows * t->cols;
     b->got = realloc(b->got, (b->n_got + n + 1) * sizeof *b->got);
     float *at = b->got + b->n_got;
+    CHECK(b->n_results < BENCH_RESULTS);
+    b->results[b->n_results].at = b->n_got;
+    b->results[b->n_results].n = n;
+    b->results[b->n_results++].is_int = is_int;
     b->n_got += n;
     if (b->defer) {
         b->defer(b, t, b->n_got - n, is_int);

@@ -27,8 +27,8 @@ check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
 check "help of a command" expect 0 "$bezel" help run
 check "is that command's" grep -q '^usage: bezel run MODEL' "$tmp/out"
 check "help of no command is wrong usage" expect 2 "$bezel" help frobnicate
-for c in run chat generate list inspect tokenize detokenize render logits bench plan synth \
-    quantize train merge; do
+for c in run chat generate diffuse list inspect tokenize detokenize render logits canvas bench \
+    plan synth quantize train merge; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
@@ -176,15 +176,89 @@ check "has the size of a whole one" \
 check "and takes less of the disk" \
     test "$(stat -c %b "$tmp/hollow.gguf")" -lt "$(stat -c %b "$tmp/moe.gguf")"
 check "plan" expect 0 "$bezel" plan "$tmp/hollow.gguf"
-check "says how many dispatches" grep -q ' on nvidia: [0-9]* dispatches, which read ' "$tmp/out"
+check "says how many dispatches" \
+    grep -q ' on nvidia, subgroup tier: [0-9]* dispatches, which read ' "$tmp/out"
 check "plan --json" expect 0 "$bezel" plan "$tmp/hollow.gguf" --json --rows 5 --device-profile apple
 check "is JSON" python3 -c \
     "import json; p=json.load(open('$tmp/out')); assert p['dispatches'] == len(p['plan'])"
+check "a plan with subgroup matrices" \
+    expect 0 "$bezel" plan "$tmp/hollow.gguf" --rows 64 --tier matrix
+check "names them" grep -q 'matmul\[q8_0 matrix\]' "$tmp/out"
+check "a tier that the device lacks is a failure" \
+    expect 1 "$bezel" plan "$tmp/hollow.gguf" --device-profile apple --tier matrix
+check "in one sentence" one_sentence
+check "a tier that nobody knows is wrong usage" \
+    expect 2 "$bezel" plan "$tmp/hollow.gguf" --tier fast
+check "in one sentence" one_sentence
 check "a device that nobody knows is wrong usage" \
     expect 2 "$bezel" plan "$tmp/hollow.gguf" --device-profile abacus
 check "in one sentence" one_sentence
 check "a plan of a missing file is a failure" expect 1 "$bezel" plan "$tmp/no-such.gguf"
 check "in one sentence" one_sentence
+check "synth of a diffusion model" expect 0 \
+    "$bezel" synth tiny-diffusion "$tmp/canvas.gguf" --dialect one-scale --few-keys
+canvas=$tmp/canvas.gguf blank=$(seq -s, 100 147) # 48 tokens
+check "canvas" expect 0 \
+    "$bezel" canvas $canvas --prefix-ids 2,30,31 --canvas-ids $blank --logits-bin "$tmp/z.bin"
+check "writes a row of logits a position" \
+    test "$(stat -c %s "$tmp/z.bin")" = $((48 * 1024 * 4))
+check "canvas after another step" expect 0 "$bezel" canvas $canvas --prefix-ids 2,30,31 \
+    --canvas-ids $blank --soft-bin "$tmp/z.bin" --logits-bin "$tmp/z2.bin"
+check "thinks something else" test "$(cmp "$tmp/z.bin" "$tmp/z2.bin" | wc -l)" = 1
+check "of too few tokens is a failure" expect 1 \
+    "$bezel" canvas $canvas --prefix-ids 2 --canvas-ids 4,5 --logits-bin "$tmp/no.bin"
+check "in one sentence" one_sentence
+check "of a file of other logits too" expect 1 "$bezel" canvas $canvas --prefix-ids 2 \
+    --canvas-ids $blank --soft-bin "$tmp/text" --logits-bin "$tmp/no.bin"
+check "without a file" test ! -e "$tmp/no.bin" -a ! -e "$tmp/no.bin.part"
+check "of a text model is a failure" expect 1 \
+    "$bezel" canvas $model --prefix-ids 2 --canvas-ids 4 --logits-bin "$tmp/no.bin"
+check "in one sentence" one_sentence
+diffuse=("$bezel" diffuse $canvas --ids 2,30,31 --steps 3 --canvases 2 --json)
+check "diffuse" expect 0 "${diffuse[@]}" --seed 7
+check "gives ids, text and canvases" json "len(d[0]['ids']) == 96 and d[0]['text'] and \
+    d[0]['canvases'] == [{'steps': 3, 'stopped': 'steps'}] * 2"
+cp "$tmp/out" "$tmp/first"
+check "the same seed" expect 0 "${diffuse[@]}" --seed 7
+check "gives the same" cmp -s "$tmp/first" "$tmp/out"
+check "another seed" expect 0 "${diffuse[@]}" --seed 8
+check "does not" test "$(cmp "$tmp/first" "$tmp/out" | wc -l)" = 1
+python3 -c "import json, random; r = random.Random(1); \
+    c = lambda n: [[r.randrange(1024) for _ in range(48)] for _ in range(n)]; \
+    json.dump({'random': c(8), 'sampled': c(6)}, open('$tmp/script.json', 'w'))"
+check "a script" expect 0 "${diffuse[@]}" --script "$tmp/script.json" --seed 1
+cp "$tmp/out" "$tmp/first"
+check "with any seed" expect 0 "${diffuse[@]}" --script "$tmp/script.json" --seed 2
+check "gives the same" cmp -s "$tmp/first" "$tmp/out"
+check "a script that is too short is a failure" \
+    expect 1 "${diffuse[@]}" --script "$tmp/script.json" --canvases 3
+check "in one sentence" one_sentence
+check "a script that is none too" expect 1 "${diffuse[@]}" --script "$tmp/text"
+check "in one sentence" one_sentence
+check "--watch" expect 0 "$bezel" diffuse $canvas --prompt hello --steps 3 --canvases 1 --watch
+check "shows every step" test "$(grep -c '^canvas 1, step [123] of 3: ' "$tmp/out")" = 3
+check "a temperature of 0 is a failure" expect 1 "${diffuse[@]}" --t-min 0
+check "in one sentence" one_sentence
+check "diffuse of a text model is a failure" expect 1 "$bezel" diffuse $model --ids 2
+check "in one sentence" one_sentence
+check "generate continues with a canvas" expect 0 "$bezel" generate $canvas --ids 2,30 --n 9 --json
+check "of which it takes what is wanted" json "len(d[0]['ids']) <= 9"
+check "run answers with one" expect 0 "$bezel" run $canvas hello --n 20
+check "logits of a diffusion model are a failure" expect 1 "$bezel" logits $canvas --ids 2
+check "in one sentence" one_sentence
+check "so is its training" expect 1 "$bezel" train $canvas "$tmp/one.jsonl" --out "$tmp/no.gguf"
+check "in one sentence" one_sentence
+check "one of full size" expect 0 "$bezel" synth diffusion "$tmp/full.gguf" --hollow
+check "a dialect that nobody knows is wrong usage" \
+    expect 2 "$bezel" synth tiny-diffusion "$tmp/x.gguf" --dialect latin
+check "in one sentence" one_sentence
+check "inspect of one" expect 0 "$bezel" inspect "$tmp/full.gguf"
+check "says its canvas" grep -qx 'canvas           256 tokens' "$tmp/out"
+check "plan of one" expect 0 "$bezel" plan "$tmp/full.gguf" --rows 256
+check "says which pass that is" grep -q "The encoder pass, which fills the cache" "$tmp/out"
+check "plan --json of one" expect 0 "$bezel" plan "$tmp/full.gguf" --json
+check "says which pass it is" grep -q '"pass":"encoder"' "$tmp/out"
+rm -f "$tmp/full.gguf"
 check "quantize" expect 0 "$bezel" quantize "$tmp/moe.gguf" "$tmp/moe8.gguf" q8_0
 check "and the result runs" expect 0 "$bezel" logits "$tmp/moe8.gguf" --ids 2,5 --top 1
 # stopped SIGNAL CODE FILE COMMAND...: the signal, sent while FILE.part is written, gives the code,
@@ -255,6 +329,11 @@ check "brings its limit along" json "len(d[0]['ids']) <= 3"
 echo 'hello' > "$tmp/lines"
 stdin=$tmp/lines check "chat from the store" expect 0 "$bezel" chat small --store "$store" --stats
 check "keeps to the limit too" grep -q '^([123] tokens' "$tmp/err"
+check "a diffusion model in a store" \
+    expect 0 python3 tools/tiny/store.py "$tmp/canvases" canvas="$tmp/canvas.gguf"
+check "is found by its name" expect 0 "$bezel" inspect canvas --store "$tmp/canvases" --json
+check "and says what it leaves to its defaults" json \
+    "d[0]['store_name'] == 'canvas:latest' and len(d[0]['canvas']['defaults']) == 6"
 check "the shipped models as a store" \
     expect 0 python3 tools/tiny/store.py "$tmp/tiny" tiny=models/tiny.q8_0.gguf \
     moe=models/tiny-moe.q8_0.gguf

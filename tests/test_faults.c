@@ -1,10 +1,21 @@
 /* test_faults.c - a model opened and used while memory runs out, and from files that are cut short
  * or damaged: always a status and a sentence, never a leak or a crash. */
-#include "model_fixture.h"
+#include "diffusion_fixture.h"
 
 enum { N_FED = 3 };
 
-/* Open the model, open a session, feed three tokens; close what was opened. */
+/* A canvas of two steps, and the logits of a text model. */
+static enum bz_status go_on(bz_engine *e, bz_session *s, struct bz_err *err)
+{
+    struct bz_diffusion how = bz_diffusion_defaults(e);
+    struct bz_generate_options o = { .diffusion = &how };
+    CHECK((bz_session_logits(s) != NULL) == !bz_engine_info(e).n_canvas);
+    how.n_steps = 2;
+    how.n_canvases = 1;
+    return bz_engine_info(e).n_canvas ? bz_generate(s, &o, NULL, err) : BZ_OK;
+}
+
+/* Open the model, open a session, feed three tokens, go on; close what was opened. */
 static enum bz_status use_model(const char *path, enum bz_backend backend, struct bz_err *err)
 {
     const struct bz_engine_options o = { .backend = backend, .n_threads = 1 };
@@ -15,7 +26,7 @@ static enum bz_status use_model(const char *path, enum bz_backend backend, struc
     enum bz_status st = bz_engine_open(&e, path, &o, err);
     if (st == BZ_OK) st = bz_session_open(&s, e, &so, err);
     if (st == BZ_OK) st = bz_session_feed(s, ids, N_FED, 1, NULL, NULL, err);
-    if (st == BZ_OK) CHECK(bz_session_logits(s) != NULL);
+    if (st == BZ_OK) st = go_on(e, s, err);
     bz_session_close(s);
     bz_engine_close(e);
     return st;
@@ -174,8 +185,12 @@ static void check_lies(const char *path, const struct bytes *b)
 
 int main(void)
 {
+    struct tmp_path canvas = tmp_path("canvas.gguf");
+    write_diffusion(canvas.z, MOE, &(struct diffusion_edit) { .n_canvas = 5 });
     TEST("opening a model, a session and feeding it survive any failed allocation")
     {
+        check_memory(canvas.z, BZ_BACKEND_CPU);
+        check_memory(canvas.z, BZ_BACKEND_REFERENCE);
         check_memory(MOE, BZ_BACKEND_CPU);
         check_memory(E2B, BZ_BACKEND_CPU);
         check_memory(KV, BZ_BACKEND_REFERENCE);
@@ -183,7 +198,9 @@ int main(void)
     TEST("the estimate of a session is the same, or told to be unknown, at any failed allocation")
     {
         check_estimate(E2B);
+        check_estimate(canvas.z);
     }
+    unlink(canvas.z);
     struct tmp_path path = tmp_path("faults.gguf");
     TEST("a model file cut anywhere is an error that names it")
     {

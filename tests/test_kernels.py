@@ -11,6 +11,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import kernels  # noqa: E402
+import wgsl  # noqa: E402
+import wgsl_names  # noqa: E402
 
 GOOD = """\
 // mul - y = x * s                /* not a comment of WGSL's kind */
@@ -80,7 +82,7 @@ class Generator(unittest.TestCase):
         self.put(GOOD)
         f = self.family()
         v = f.variants[0]
-        self.assertEqual(f.params, [("n", "u32"), ("s", "f32")])
+        self.assertEqual([(p.name, p.type) for p in f.params], [("n", "u32"), ("s", "f32")])
         self.assertEqual(f.overrides, ["WG", "FAST"])
         self.assertEqual(v.bindings, "uurw")
         self.assertNotIn("comment", v.text)
@@ -91,6 +93,30 @@ class Generator(unittest.TestCase):
         for t in ("i32", "vec4<u32>", "array<u32, 4>", "bool"):
             self.refuses(self.changed("s : f32", f"s : {t}"), self.line_of("s : f32"),
                          "only u32 and f32")
+
+    def test_params_may_hold_arrays_of_a_struct(self):
+        pair = "struct Pair { a : u32, b : f32, c : u32, d : u32, }\nstruct Params {\n"
+        arrays = GOOD.replace("struct Params {\n", pair + "two : array<Pair, 2>,\n")
+        self.put(arrays.replace("p.n", "p.two[1].a + p.n"))
+        self.assertEqual([(f.name, f.type, f.count) for f in self.family().params],
+                         [("two", "Pair", 2), ("n", "u32", 0), ("s", "f32", 0)])
+        self.assertEqual(self.family().params_bytes, 48)
+        said = self.compiled("struct mul_params p = { .two = { { .a = 1 }, { .b = 2 } } };\n"
+                             'printf("%zu %g %zu", sizeof p, (double)p.two[1].b, '
+                             "(size_t)((char *)&p.n - (char *)&p));")
+        self.assertEqual(said, "48 2 32")
+        line = self.line_of("struct Params") + 2
+        for old, new, at, words in (
+                ("b : f32", "b : vec2<f32>", line - 2, "field b of Pair is vec2<f32>"),
+                (", d : u32", "", line, "begin at a multiple of 16 bytes"),
+                ("two : array", "one : u32,\ntwo : array", line + 1,
+                 "begin at a multiple of 16 bytes"),
+                ("b : f32", "a : f32", line - 2, "field a is there twice"),
+                ("array<Pair, 2>", "array<Pear, 2>", line, "only u32 and f32")):
+            self.refuses(arrays.replace(old, new), at, words)
+        self.put(arrays)
+        self.refuses(arrays.replace("mul", "mul_2").replace("c : u32", "e : u32"), 1,
+                     "another struct Pair", "mul_2.wgsl")
 
     def test_a_field_stands_once(self):
         self.refuses(self.changed("s : f32", "n : f32"), self.line_of("s : f32"), "twice")
@@ -219,6 +245,16 @@ class Generator(unittest.TestCase):
                               "1u;\n//!end\n//!include"))
         self.assertEqual(self.family().overrides, ["WG", "FAST", "MORE"])
 
+    def test_what_the_recorder_sets_is_in_every_variant_or_none(self):
+        override = "override PROCESSORS : u32 = 132u;\n"
+        self.put(GOOD.replace("//!include", f"//!axis how two one\n{override}//!include"))
+        self.assertEqual(self.family().overrides, ["PROCESSORS", "WG", "FAST"])
+        said = self.compiled('printf("%u", kernel_families[KERNEL_MUL].processors);')
+        self.assertEqual(said, "1")
+        self.refuses(GOOD.replace("//!include", "//!axis how two one\n//!if how == one\n"
+                                  f"{override}//!end\n//!include"),
+                     1, "lacks PROCESSORS")
+
     def test_a_kernel_stands_in_any_folder_and_its_name_once(self):
         (self.root / "norm").mkdir()
         self.put(GOOD, "norm/mul.wgsl")
@@ -298,21 +334,22 @@ class Generator(unittest.TestCase):
         self.assertEqual(dates, [(out / f).stat().st_mtime_ns for f in ("kernels.h", "kernels.c")])
         self.assertEqual(json.loads((out / "kernels.json").read_text())["mul[f16]"], 257)
 
-    def test_what_is_not_about_training_does_without_it(self):
+    def test_a_folder_of_later_kernels_is_for_itself(self):
         (self.root / "train").mkdir()
         (self.root / "train" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
         with_rate = GOOD.replace("//!include", "//!include train/rate.wgsl\n//!include")
         with_rate = with_rate.replace("* p.s", "* RATE")
-        self.refuses(with_rate, self.line_of("//!include"), "for training alone")
+        self.refuses(with_rate, self.line_of("//!include"), "is for that folder alone")
         (self.root / "mul.wgsl").unlink()
         self.put(with_rate, "train/mul.wgsl")
         self.assertEqual(self.family().path, "train/mul.wgsl")
 
-    def test_training_is_brought_from_a_file_of_the_same_build(self):
-        (self.root / "train").mkdir()
-        (self.root / "train" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
+    def test_later_kernels_are_brought_from_a_file_of_the_same_build(self):
+        for folder in ("train", "lib"):
+            (self.root / folder).mkdir(exist_ok=True)
+        (self.root / "lib" / "rate.wgsl").write_text("const RATE : f32 = 2.0;\n")
         self.put(GOOD.replace("//!include",
-                              "//!include train/rate.wgsl\n//!include").replace("* p.s", "* RATE"),
+                              "//!include lib/rate.wgsl\n//!include").replace("* p.s", "* RATE"),
                               "train/mul.wgsl")
         self.put(GOOD.replace("// mul", "// add"), "add.wgsl")
         body = """
@@ -329,15 +366,52 @@ class Generator(unittest.TestCase):
             text[9]--;
             printf("%d ", kernel_bring(text, n, &err));
             printf("%d ", kernel_expand(&w, KERNEL_MUL, &err));
-            printf("%s %d", strstr(w.text.data, "const RATE:f32=2.0;") ? "all" : "some",
+            printf("%s %d", strstr(w.text.data, ":f32=2.0;") ? "all" : "some",
                    kernel_bring(text, n, &err));
             fclose(f);"""
         file = f'-DFILE_NAME="{self.dir}/gen/train.wgsl"'
-        self.assertEqual(self.compiled(body, file, "-DKERNELS_WITHOUT_TRAINING"),
+        self.assertEqual(self.compiled(body, file, "-DKERNELS_OF_TEXT"),
                          "0 6 lacks 4 0 0 all 0")
 
-    def test_the_repositorys_own_kernels_are_accepted(self):
-        self.assertGreater(len(kernels.read_all(ROOT / "kernels")[1]), 0)
+    def short(self, *lines):
+        short = wgsl_names.short({"a.wgsl": list(lines)})
+        return [short.line(line) for line in lines]
+
+    def test_the_embedded_copy_has_short_names_and_wgsl_keeps_its_own(self):
+        self.assertEqual(
+            self.short("override ROWS:u32=4u;", "struct Place{lane:u32,xy:u32,}",
+                       "var<workgroup>sums:array<vec4<f32>,4>;",
+                       "fn place(@builtin(local_invocation_index)lane:u32)->Place{",
+                       "let most=dot(sums[lane].xy,vec2<f32>(0x10u));",
+                       "return Place(lane*ROWS,min(lane,u32(most)));}", "fn main(){}"),
+            ["override ROWS:u32=4u;", "struct b{a:u32,xy:u32,}",
+             "var<workgroup>d:array<vec4<f32>,4>;",
+             "fn e(@builtin(local_invocation_index)a:u32)->b{",
+             "let c=dot(d[a].xy,vec2<f32>(0x10u));",
+             "return b(a*ROWS,min(a,u32(c)));}", "fn main(){}"])
+
+    def test_a_name_that_hides_a_function_of_wgsl_stays(self):
+        self.assertEqual(self.short("fn main(){let min=min(1u,2u);let least=min;}"),
+                         ["fn main(){let min=min(1u,2u);let a=min;}"])
+
+    def test_directives_stay_but_for_what_is_bound(self):
+        self.assertEqual(
+            self.short("//!axis rows one two", "//!if rows == one", "//!bind rows read array<Row>",
+                       "struct Row{rows:u32,}", "//!end"),
+            ["//!axis rows one two", "//!if rows == one", "//!bind b read array<a>",
+             "struct a{b:u32,}", "//!end"])
+
+    def test_the_repositorys_own_kernels_are_the_same_with_short_names(self):
+        texts, families = kernels.read_all(ROOT / "kernels")
+        self.assertGreater(len(families), 0)
+        short = wgsl_names.short(texts)
+        files = wgsl.Files({p: "\n".join(lines) for p, lines
+                            in kernels.with_short_names(texts, short).items()})
+        for family in families:
+            for number, variant in family.variants.items():
+                found = wgsl.expand(files, family.path, number >> kernels.FAMILY_BITS)
+                self.assertEqual(found.text.split("\n"),
+                                 [short.line(line) for line in variant.text.split("\n")])
 
 
 if __name__ == "__main__":

@@ -41,6 +41,88 @@ static void check_ties(int backend)
     bench_close(&bench);
 }
 
+/* ---- routing beside the definition ---- */
+
+/* A score of one of six kinds: any, few values with both zeros, those with NaN, only NaN, with
+ * infinities below, with infinite best ones. */
+static float any_score(uint32_t kind)
+{
+    float z = bench_normal(&bench), few = copysignf(roundf(fabsf(z)), z);
+    uint32_t dice = rng_below(&bench.rng, 4);
+    switch (kind % 6) {
+    case 0: return 100 * z;
+    case 1: return few;
+    case 2: return dice ? few : NAN;
+    case 3: return dice ? NAN : -NAN;
+    case 4: return dice ? few : -INFINITY;
+    default: return dice ? few : INFINITY;
+    }
+}
+
+/* Is expert a before b? */
+static bool is_better(const float *z, uint32_t a, uint32_t b)
+{
+    if (isnan(z[a]) || isnan(z[b])) return isnan(z[a]) && isnan(z[b]) ? a < b : isnan(z[b]);
+    return z[a] > z[b] || (z[a] == z[b] && a < b);
+}
+
+/* The expert in place j has j better ones, so no two places have the same. Its weight is its part
+ * of what the chosen ones have of the softmax, to 4 roundings of f32 (to 1e-40, below which f32 has
+ * fewer bits); of no softmax it is NaN. */
+static bool is_routed(const float *z, uint32_t n, const float *ids, const float *weights,
+                      uint32_t n_used)
+{
+    double total = 0, top = (double)z[(uint32_t)ids[0]];
+    bool ok = true, numbers = isfinite(top);
+    for (uint32_t e = 0; e < n; e++) numbers = numbers && !isnan(z[e]);
+    for (uint32_t j = 0; j < n_used; j++) total += exp((double)z[(uint32_t)ids[j]] - top);
+    for (uint32_t j = 0; j < n_used; j++) {
+        uint32_t id = (uint32_t)ids[j], before = 0;
+        for (uint32_t e = 0; e < n; e++) before += is_better(z, e, id);
+        double want = exp((double)z[id] - top) / total;
+        bool right =
+            numbers ? fabs((double)weights[j] - want) <= want * 0x1p-22 + 1e-40 : isnan(weights[j]);
+        ok = ok && before == j && right;
+    }
+    return ok;
+}
+
+static void check_routing(int backend, uint32_t rows, uint32_t n, uint32_t n_used)
+{
+    begin(backend, true);
+    bench.rng.state += 3 * rows + 5 * n + 7 * n_used;
+    struct act *scores = bench_blank(&bench, rows, n);
+    for (uint32_t t = 0; t < rows; t++)
+        for (uint32_t e = 0; e < n; e++) scores->v[(size_t)t * n + e] = any_score(t + n);
+    op_write(&bench.run, &scores->t, 0, scores->v, rows);
+    struct act *ids = bench_blank(&bench, rows, n_used), *by = bench_blank(&bench, rows, n_used);
+    struct routing out = { ids->t, by->t };
+    for (uint32_t i = 0; i < rows * n_used; i++) by->v[i] = 7; /* NaN is a result */
+    op_write(&bench.run, &by->t, 0, by->v, rows);
+    op_route(&bench.run, &out, &scores->t);
+    bench_result(&bench, &out.ids, true);
+    bench_result(&bench, &out.weights, false);
+    const float *weights = bench.got + (size_t)rows * n_used;
+    uint32_t wrong = 0;
+    for (uint32_t t = 0; t < rows; t++)
+        wrong += !is_routed(scores->v + (size_t)t * n, n, bench.got + (size_t)t * n_used,
+                            weights + (size_t)t * n_used, n_used);
+    CHECK_MSG(!wrong, "%u of %u rows, %u of %u experts", wrong, rows, n_used, n);
+    bench_close(&bench);
+}
+
+/* Of every number of rows and of experts; 1,024 and 32 are the most that a model may have. */
+static void check_routings(int backend)
+{
+    for (uint32_t rows = 1; rows <= 512; rows++)
+        check_routing(backend, rows, 1 + rows % 40, 1 + rows % 40 / 2);
+    for (uint32_t n = 1; n <= 1024; n++) {
+        uint32_t n_used = 1 + n * 7 % 32;
+        check_routing(backend, 6, n, n_used < n ? n_used : n);
+    }
+    check_routing(backend, 512, 1024, 32);
+}
+
 /* ---- rotation ---- */
 
 /* The angle is stepped by f32 multiplications: i roundings of the product and i times the error of
@@ -421,6 +503,8 @@ int main(void)
 
     TEST("equal experts are taken in the order of their index, with equal weights")
     FOR_EACH_BACKEND check_ties(be_);
+    TEST("a routing is what its definition says, whatever the scores")
+    FOR_EACH_BACKEND check_routings(be_);
     TEST("rope angles drift from the formula by no more than f32 explains")
     {
         FOR_EACH_BACKEND

@@ -25,10 +25,12 @@ enum { CONTEXT = 4096, BATCH = 512 };
  * tenth more than one that reads them as int8 planes, for fusion must not hang on that. */
 static const struct {
     const char *size;
-    uint32_t nvidia, apple, spec, prompt; /* prompt: 512 tokens on nvidia */
+    uint32_t nvidia, apple, spec;
+    uint32_t prompt, matrices; /* 512 tokens on nvidia, and there with subgroup matrices */
 } counts[] = {
-    { "e2b", 259, 259, 382, 394 },     { "e4b", 309, 309, 501, 572 }, { "12b", 249, 249, 453, 531 },
-    { "26b-a4b", 219, 219, 510, 599 }, { "31b", 428, 428, 564, 779 },
+    { "e2b", 259, 259, 382, 394, 525 },  { "e4b", 309, 309, 501, 663, 737 },
+    { "12b", 249, 249, 453, 619, 942 },  { "26b-a4b", 219, 219, 510, 654, 858 },
+    { "31b", 428, 428, 564, 789, 1126 },
 };
 enum { E2B_RANK_16 = 434 };
 
@@ -40,7 +42,7 @@ enum { TRAIN_ROWS = 512 };
 static const struct {
     const char *size;
     uint32_t again, kept;
-} passes[] = { { "e2b", 4079, 3147 }, { "26b-a4b", 4172, 3248 } };
+} passes[] = { { "e2b", 4079, 3147 }, { "26b-a4b", 4311, 3333 } };
 
 /* The dispatches of a token on nvidia without one rule of fusion, in the order of `counts`. Savings
  * do not add up: without a rule whose groups another rule takes, the other's savings are gone
@@ -120,6 +122,25 @@ static bool is_valid(const struct plan_line *l)
     return ok;
 }
 
+/* Kernels that spread their workgroups over the device's processors are told how many it has. */
+static void check_processors(const char *path, const struct gpu_profile *profile)
+{
+    struct plan p;
+    uint32_t n = 0;
+    if (!open_plan(&p, path, &(struct plan_options) { .profile = profile })) return;
+    for (uint32_t i = 0; i < p.n; i++) {
+        const struct null_dispatch *d = p.lines[i].dispatch;
+        uint32_t number = kernel_family(d->kernel)->processors;
+        if (!number) continue;
+        const struct gpu_constant *last = &d->constants[d->n_constants - 1];
+        CHECK(d->n_constants > 0 && last->index == number - 1);
+        CHECK(last->value == (float)profile->tuning->processors);
+        n++;
+    }
+    CHECK(n > 0);
+    plan_close(&p);
+}
+
 static void check_valid(const struct plan *p, const char *what)
 {
     for (uint32_t i = 0; i < p->n; i++)
@@ -134,6 +155,39 @@ static void check_count(const char *path, const char *what, const struct plan_op
     CHECK_MSG(p.n == want, "%s, %s: %u dispatches and not %u", path, what, p.n, want);
     check_valid(&p, path);
     plan_close(&p);
+}
+
+/* A prompt's products are all by subgroup matrices, or none is. */
+static void check_tier(const char *path, const struct gpu_profile *profile, const char *tier,
+                       bool by_matrices)
+{
+    struct plan p;
+    const struct plan_options o = { .profile = profile, .tier = plan_tier_find(tier), .rows = 512 };
+    if (!open_plan(&p, path, &o)) return;
+    uint32_t n = 0;
+    CHECK_STR(p.tier, tier);
+    for (uint32_t i = 0; i < p.n; i++) {
+        const char *kernel = p.lines[i].kernel;
+        if (!strstr(kernel, "matmul[")) continue;
+        CHECK_MSG((strstr(kernel, " matrix]") != NULL) == by_matrices, "%s: %s", path, kernel);
+        n++;
+    }
+    CHECK_MSG(n > 0, "%s, %s: no product of many rows", path, tier);
+    plan_close(&p);
+}
+
+/* A tier that the device lacks. */
+static void check_refused(const char *path, const char *profile, const char *tier,
+                          const char *sentence)
+{
+    struct plan p = { 0 };
+    struct bz_err err = { "" };
+    const struct plan_options o = { .profile = gpu_profile_find(profile),
+                                    .tier = plan_tier_find(tier) };
+    CHECK(plan_open(&p, path, &(struct bz_engine_options) { 0 }, &(struct bz_session_options) { 0 },
+                    &o, &err) == BZ_ERR_ARGUMENT);
+    CHECK_STR(err.text, sentence);
+    CHECK(!null_host_is_open());
 }
 
 static void check_rules(const char *path, const struct gpu_profile *profile, size_t size)
@@ -276,6 +330,19 @@ int main(void)
             check_count(path, "a prompt", &(struct plan_options) { .profile = nvidia, .rows = 512 },
                         counts[i].prompt);
         }
+        TEST("a prompt is by subgroup matrices where the tier is theirs, and only there")
+        {
+            const uint32_t matrix = plan_tier_find("matrix");
+            check_count(path, "matrices",
+                        &(struct plan_options) { .profile = nvidia, .tier = matrix, .rows = 512 },
+                        counts[i].matrices);
+            check_count(path, "a token",
+                        &(struct plan_options) { .profile = nvidia, .tier = matrix },
+                        counts[i].nvidia);
+            check_tier(path, nvidia, "matrix", true);
+            check_tier(path, nvidia, "subgroup", false);
+            check_tier(path, nvidia, "plain", false);
+        }
         TEST("each rule of fusion saves the dispatches that were counted")
         {
             check_rules(path, nvidia, i);
@@ -291,6 +358,19 @@ int main(void)
             check_count(path, "rank 16, apple",
                         &(struct plan_options) { .profile = gpu_profile_find("apple"), .rank = 16 },
                         E2B_RANK_16);
+        }
+        TEST("kernels that want to know the device's processors are told by its profile")
+        {
+            check_processors(path, nvidia);
+        }
+        TEST("a tier that the device lacks is refused")
+        {
+            CHECK(!plan_tier_find("fast"));
+            check_refused(path, "apple", "matrix",
+                          "apple has no subgroup matrices: the subgroup and the plain tier run "
+                          "there");
+            check_refused(path, "spec", "subgroup",
+                          "spec has no subgroups: only the plain tier runs there");
         }
         TEST("a token reads each matrix once, and of tables a row")
         {
@@ -323,6 +403,40 @@ int main(void)
             check_training(path, nvidia, passes[i].again, passes[i].kept);
             remove(path);
         }
+    }
+    TEST("of a diffusion model the encoder pass is planned, without logits and drawing")
+    {
+        static const struct {
+            const char *profile;
+            uint32_t rows, n;
+        } wanted[] = { { "nvidia", 1, 208 }, { "nvidia", 512, 637 }, { "spec", 512, 741 } };
+        for (size_t i = 0; i < 3 && make_model("diffusion", path); i++) {
+            const struct gpu_profile *profile = gpu_profile_find(wanted[i].profile);
+            struct plan p;
+            if (!open_plan(&p, path,
+                           &(struct plan_options) { .profile = profile, .rows = wanted[i].rows }))
+                continue;
+            CHECK(strcmp(p.pass, "encoder") == 0);
+            CHECK_MSG(p.n == wanted[i].n, "%s, %u rows: %u dispatches", wanted[i].profile,
+                      wanted[i].rows, p.n);
+            check_valid(&p, path);
+            for (uint32_t k = 0; k < p.n; k++) /* the table is read for the tokens alone */
+                CHECK(!strstr(p.lines[k].weights, "token_embd") ||
+                      strncmp(p.lines[k].kernel, "embed", 5) == 0);
+            plan_close(&p);
+        }
+        remove(path);
+    }
+    TEST("an adapter on every linear of a diffusion model is planned too")
+    {
+        struct plan p;
+        const struct plan_options o = { .profile = nvidia, .rank = 4 };
+        if (make_model("tiny-diffusion", path) && open_plan(&p, path, &o)) {
+            CHECK(strcmp(p.pass, "encoder") == 0 && p.n > 0);
+            check_valid(&p, path);
+            plan_close(&p);
+        }
+        remove(path);
     }
     TEST("without a plan under way a native build has no GPU")
     {

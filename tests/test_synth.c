@@ -20,14 +20,26 @@
 
 static struct bz_err err;
 
-static struct synth_plan plan_of(const char *size, enum mix_id mix, bool ollama)
+static struct synth_plan plan_with(const struct synth_options *o)
 {
     struct synth_plan p = { 0 };
-    struct synth_options o = {
-        .size = synth_size_find(size), .mix = mix, .ollama = ollama, .seed = 7
-    };
-    CHECK_MSG(synth_plan_make(&p, &o, &err) == BZ_OK, "%s", err.text);
+    CHECK_MSG(synth_plan_make(&p, o, &err) == BZ_OK, "%s", err.text);
     return p;
+}
+
+static struct synth_plan plan_of(const char *size, enum mix_id mix, bool ollama)
+{
+    return plan_with(&(struct synth_options) {
+        .size = synth_size_find(size), .mix = mix, .ollama = ollama, .seed = 7 });
+}
+
+static struct synth_plan plan_diffusion(const char *size, bool one_scale, bool few_keys)
+{
+    return plan_with(&(struct synth_options) { .size = synth_size_find(size),
+                                               .mix = MIX_Q4_K_M,
+                                               .seed = 7,
+                                               .one_scale = one_scale,
+                                               .few_keys = few_keys });
 }
 
 static const struct synth_tensor *find(const struct synth_plan *p, const char *name)
@@ -157,6 +169,44 @@ static void test_published(void)
         CHECK(find(&p, "token_embd.weight")->type == QUANT_Q6_K);
         synth_plan_free(&p);
     }
+    TEST("the diffusion model's formats and size are those of the published Q4_K_M file")
+    {
+        static const struct {
+            enum quant_id type;
+            uint32_t n;
+        } published[] = { { QUANT_F32, 423 },
+                          { QUANT_Q5_0, 33 },
+                          { QUANT_Q8_0, 28 },
+                          { QUANT_Q4_K, 194 },
+                          { QUANT_Q6_K, 14 } };
+        struct synth_plan p = plan_of("diffusion", MIX_Q4_K_M, false);
+        uint32_t n[64] = { 0 };
+        for (size_t i = 0; i < p.n; i++) n[p.tensors[i].type]++;
+        for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+            CHECK_MSG(n[published[i].type] == published[i].n, "%u tensors are %s",
+                      n[published[i].type], quant_type_name(published[i].type));
+        CHECK(p.n == 692);
+        /* The file has 16,806,810,336 bytes. What is not data is metadata, which is that of 12B
+         * (15,823,488 bytes) but for some KB: the vocabulary is the same. */
+        uint64_t rest = 16806810336u - p.n_bytes;
+        CHECK_MSG(rest > 15800000 && rest < 15900000, "%llu bytes of metadata",
+                  (unsigned long long)rest);
+        CHECK(find(&p, "self_cond_gate.weight")->type == QUANT_Q4_K);
+        CHECK(find(&p, "self_cond_up.weight")->ne[1] == 2112);
+        CHECK(find(&p, "self_cond_down.weight")->type == QUANT_Q5_0);
+        CHECK(find(&p, "self_cond_pre_norm.weight")->type == QUANT_F32);
+        CHECK(find(&p, "blk.29.enc_layer_output_scale.weight")->n_weights == 1);
+        synth_plan_free(&p);
+    }
+    TEST("the other dialect of diffusion models has one scale a layer and another norm")
+    {
+        struct synth_plan p = plan_diffusion("diffusion", true, false);
+        CHECK(p.n == 692 - 30);
+        CHECK(find(&p, "self_cond_norm.weight") && !find(&p, "self_cond_pre_norm.weight"));
+        CHECK(!find(&p, "blk.0.enc_layer_output_scale.weight"));
+        CHECK(find(&p, "blk.0.layer_output_scale.weight"));
+        synth_plan_free(&p);
+    }
     TEST("Google's Q4_0 has Q6_K tables and nothing dead on layers that share keys")
     {
         struct synth_plan p = plan_of("e4b", MIX_Q4_0, false);
@@ -241,6 +291,7 @@ static void check_config(const struct config *c, const struct synth_size *s)
     CHECK(c->n_swa == s->n_swa && c->n_ctx == s->n_ctx && c->n_vocab == s->n_vocab);
     CHECK(c->n_own == s->n_layer - s->n_shared && c->n_ple == s->n_ple);
     CHECK(c->n_expert == s->n_expert && c->n_expert_used == s->n_expert_used);
+    CHECK(c->canvas.n_canvas == s->n_canvas && c->canvas.n_ff == (s->n_canvas ? s->n_ff : 0));
     CHECK(c->softcap == 30 && c->eps == 1e-6f && c->rope_base == 1e6f && c->rope_base_swa == 1e4f);
     for (uint32_t il = 0; il < s->n_layer; il++) {
         const struct layer_config *l = &c->layers[il];
@@ -293,6 +344,7 @@ static void test_files(void)
             for (int mix = 0; mix < N_MIX; mix++)
                 for (int ollama = 0; ollama < 2; ollama++) {
                     if (ollama && mix != MIX_Q4_K_M && mix != MIX_F16) continue;
+                    if (ollama && !synth_size_at(i)->tower) continue;
                     struct synth_plan p = plan_of(name, (enum mix_id)mix, ollama);
                     write_file(&p, DIR "m.gguf");
                     check_file(&p, DIR "m.gguf");
@@ -333,11 +385,54 @@ static void test_files(void)
         gguf_close(&g);
         synth_plan_free(&p);
     }
-    TEST("12B has no single-file layout")
+    TEST("12B and the diffusion model have no single-file layout")
     {
         struct synth_plan p;
         struct synth_options o = { .size = synth_size_find("12b"), .ollama = true };
         CHECK(synth_plan_make(&p, &o, &err) == BZ_ERR_UNSUPPORTED);
+        o.size = synth_size_find("diffusion");
+        CHECK(synth_plan_make(&p, &o, &err) == BZ_ERR_UNSUPPORTED);
+    }
+    TEST("both dialects of a diffusion model load, with and without the keys that have defaults")
+    {
+        for (int i = 0; i < 4; i++) {
+            struct synth_plan p = plan_diffusion("tiny-diffusion", i & 1, i & 2);
+            struct gguf g;
+            struct str arch = { 0 };
+            bool causal = true;
+            write_file(&p, DIR "m.gguf");
+            check_file(&p, DIR "m.gguf");
+            CHECK(gguf_open_file(&g, DIR "m.gguf", &err) == BZ_OK);
+            CHECK(gguf_get_str(&g, "general.architecture", &arch));
+            CHECK(str_is(arch, "diffusion-gemma") && !gguf_find(&g, "gemma4.block_count"));
+            CHECK(gguf_get_bool(&g, "diffusion-gemma.attention.causal", &causal) && !causal);
+            CHECK(gguf_find(&g, "diffusion.canvas_length"));
+            CHECK(!gguf_find(&g, "diffusion.eb_max_steps") == (i >= 2));
+            CHECK(!gguf_find(&g, "diffusion.shift_logits") == (i >= 2));
+            CHECK(!gguf_find(&g, "tokenizer.ggml.suppress_tokens"));
+            gguf_close(&g);
+            synth_plan_free(&p);
+        }
+    }
+    TEST("a hollow diffusion model loads, and its vectors are the full ones")
+    {
+        struct synth_plan p = plan_diffusion("tiny-diffusion", false, false);
+        struct gguf g;
+        size_t n;
+        p.options.hollow = true;
+        write_file(&p, DIR "m.gguf");
+        CHECK(gguf_open_file(&g, DIR "m.gguf", &err) == BZ_OK);
+        const struct gguf_tensor *t = gguf_tensor_find(&g, "self_cond_gate.weight");
+        float *v = decode(&g, t, &n), sum = 0;
+        for (size_t i = 0; i < n; i++) sum += fabsf(v[i]);
+        CHECK(sum == 0);
+        mem_free(v);
+        t = gguf_tensor_find(&g, "blk.3.enc_layer_output_scale.weight");
+        v = decode(&g, t, &n);
+        CHECK(n == 1 && *v > 0.4f && *v < 0.7f); /* 0.52, deviation 0.03 */
+        mem_free(v);
+        gguf_close(&g);
+        synth_plan_free(&p);
     }
 }
 
@@ -543,6 +638,17 @@ static void test_quantize(void)
             synth_plan_free(&p);
         }
     }
+    TEST("a diffusion model is quantised by the same recipe")
+    {
+        p = plan_of("tiny-diffusion", MIX_F32, false);
+        write_file(&p, DIR "a.gguf");
+        synth_plan_free(&p);
+        p = plan_diffusion("tiny-diffusion", false, false);
+        quantize(DIR "a.gguf", DIR "b.gguf", MIX_Q4_K_M, 2);
+        check_recipe(&p, DIR "b.gguf");
+        check_error(DIR "a.gguf", DIR "b.gguf", 0.08); /* as above */
+        synth_plan_free(&p);
+    }
     TEST("the number of threads does not show in the result")
     {
         quantize(DIR "f32.gguf", DIR "a.gguf", MIX_Q4_K_M, 1);
@@ -639,6 +745,10 @@ static void test_commands(void)
         CHECK(run_quietly(cmd_synth, "synth e2b " DIR "x.gguf --layout none") == 2);
         CHECK(run_quietly(cmd_synth, "synth e2b " DIR "x.gguf --vocab 3") == 2);
         CHECK(run_quietly(cmd_synth, "synth 12b " DIR "x.gguf --layout ollama") == 1);
+        CHECK(run_quietly(cmd_synth, "synth diffusion " DIR "x.gguf --layout ollama") == 1);
+        CHECK(run_quietly(cmd_synth, "synth diffusion " DIR "x.gguf --dialect none") == 2);
+        CHECK(run_quietly(cmd_synth, "synth e2b " DIR "x.gguf --dialect one-scale") == 2);
+        CHECK(run_quietly(cmd_synth, "synth e2b " DIR "x.gguf --few-keys") == 2);
         CHECK(run_quietly(cmd_synth, "synth tiny-e2b /nowhere/x.gguf") == 1);
         CHECK(run_quietly(cmd_synth, "synth --help") == 0);
         CHECK(run_quietly(cmd_quantize, "quantize a b c") == 2);

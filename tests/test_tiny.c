@@ -149,12 +149,32 @@ static void check_model(const char *name, enum bz_backend backend, const char *b
     bz_engine_close(e);
 }
 
+/* A diffusion model answers canvas by canvas; what its draws are, its canvases settle on facts. */
+static void check_diffusion(void)
+{
+    struct bz_engine_options o = { .n_threads = 2 };
+    struct bz_err err = { "" };
+    bz_engine *e = NULL;
+    bz_session *s = NULL;
+    bool ok = bz_engine_open(&e, "models/tiny-diffusion.q8_0.gguf", &o, &err) == BZ_OK &&
+              bz_session_open(&s, e, NULL, &err) == BZ_OK;
+    CHECK_MSG(ok, "%s", err.text);
+    if (!ok) return;
+    CHECK(bz_engine_info(e).n_canvas == 32);
+    check_answer(e, s, "What is the capital of France?", false, "Paris");
+    check_answer(e, s, "What is the chemical symbol of gold?", true, "Au");
+    check_answer(e, s, "Translate water into French.", false, "eau");
+    bz_session_close(s);
+    bz_engine_close(e);
+}
+
 int main(void)
 {
     TEST("tiny: logits, transcripts and answers, threads and SIMD")
     check_model("tiny", BZ_BACKEND_CPU, "cpu");
     TEST("tiny-moe: logits, transcripts and answers, threads and SIMD")
     check_model("tiny-moe", BZ_BACKEND_CPU, "cpu");
+    TEST("tiny-diffusion: answers, threads and SIMD") check_diffusion();
     TEST("tiny: logits and answers, reference loops")
     check_model("tiny", BZ_BACKEND_REFERENCE, "reference");
     return check_done();

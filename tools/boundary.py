@@ -88,7 +88,9 @@ def fields(name, file):
     if not body:
         raise SystemExit(f"{file}: no struct {name}")
     found, at, widest = [], 0, 1
-    for declared, doc in re.findall(r"([^;]+);[ \t]*(?:/\*(.*?)\*/)?", body[1], re.S):
+    # A comment of several fields is no field's own.
+    own = re.sub(r"^[ \t]*/\*.*?\*/", "", body[1], flags=re.S | re.M)
+    for declared, doc in re.findall(r"([^;]+);[ \t]*(?:/\*(.*?)\*/)?", own, re.S):
         of, names = re.fullmatch(r"(?:const )?(\w+)\s+(.*)", declared.strip(), re.S).groups()
         size, reads = TYPES["uint32_t" if "*" in names or of in HANDLES else of]
         widest = max(widest, size)

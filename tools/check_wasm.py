@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""check_wasm.py FILE.wasm TRAIN.wgsl - what the module asks of its host, and the size of a
+"""check_wasm.py FILE.wasm LATER.wgsl... - what the module asks of its host, and the size of a
 download.
 
 Fails when the module exports or imports anything that src/wasm/boundary.def does not say (a system
 call crept in), or lacks something that it says, or is larger than 280 KB gzipped. It has all that a
-text chat downloads of the core; training's kernels come in the other file when a training begins.
+text chat downloads of the core; other kernels come in files of their own when they are needed:
+training's when a training begins, a canvas's with a diffusion model.
 """
 import gzip
 import pathlib
@@ -88,13 +89,13 @@ def differ(what, has, said):
 
 
 def main(argv):
-    if len(argv) != 3:
+    if len(argv) < 3:
         print(__doc__, file=sys.stderr)
         return 2
     data = pathlib.Path(argv[1]).read_bytes()
     imports, exports = read_module(data)
-    gzipped, training = (len(gzip.compress(d, 9, mtime=0))
-                         for d in (data, pathlib.Path(argv[2]).read_bytes()))
+    gzipped, *later = (len(gzip.compress(d, 9, mtime=0))
+                       for d in (data, *(pathlib.Path(f).read_bytes() for f in argv[2:])))
     rows = boundary.read_rows()
     problems = differ("export", {n for n, _ in exports},
                       {f.name for f in boundary.exports(rows)} | BY_LINKER)
@@ -107,7 +108,8 @@ def main(argv):
              for m in sorted({m for m, _, _ in imports})}
     print(f"{argv[1]}: {len(data)} bytes, {gzipped} gzipped, {len(exports)} exports, imports "
           + "; ".join(f"{m}: {n}" for m, n in named.items()))
-    print(f"a text chat downloads {gzipped} bytes of it gzipped, a training {training} more")
+    more = ", ".join(f"{pathlib.Path(f).name} {n} more" for f, n in zip(argv[2:], later))
+    print(f"a text chat downloads {gzipped} bytes of it gzipped; {more}")
     for p in problems:
         print(f"{argv[1]}: {p}", file=sys.stderr)
     return 1 if problems else 0

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """kernels.py - kernels/ to C: parameter structs, axes, override indices, and the sources.
 
-    tools/kernels.py KERNELS_DIR OUT_DIR      writes OUT_DIR/kernels.h, kernels.c, train.wgsl and,
-    for tests, kernels.json
+    tools/kernels.py KERNELS_DIR OUT_DIR [long]      writes OUT_DIR/kernels.h, kernels.c,
+    train.wgsl, canvas.wgsl and, for tests, kernels.json and names.json
 
 A kernel's file is the only place that says what its parameters and bindings are. src/gpu/wgsl.h has
 the directives, and src/gpu/wgsl.c expands every variant here as it does when a pipeline is made:
@@ -15,17 +15,23 @@ what it or this page does not know stops the build with file:line. The rules, ea
 - A family opens with a comment: `// NAME - formula`, one row `//   x  read  what` for each buffer
   in order (read, write, or update for what is read and written), the words grid, bytes and needs,
   then `Reference:` and `Tolerance`.
-- `struct Params` has u32 and f32 fields only, the same in every variant; the C struct is padded to
-  16 bytes.
+- `struct Params` has u32 and f32 fields and arrays of structs of such, the same in every variant.
+  As uniforms are laid out, an array begins at a multiple of 16 bytes, and so does each of its
+  items. The C struct is padded to 16 bytes; a struct Name in it is `struct kernel_name`.
 - Uniforms are `p : Params` at binding 0 and, where lib/step.wgsl is included, `step` at 1. Buffers
   are //!bind lines, in the order of the header's rows, at most MOST_BUFFERS in a variant, as many
   as Chromium gives. All are used: a driver may drop one that is not.
-- Files of train/ are included by each other only. Where KERNELS_WITHOUT_TRAINING is defined,
-  kernels.c lacks their texts; they are in train.wgsl, which says of which build it is.
+- Files of train/ are included by each other only; so are those of canvas/. Where KERNELS_OF_TEXT is
+  defined, kernels.c lacks the texts that no other family needs. train.wgsl has all that training
+  needs of them, canvas.wgsl what a canvas needs; each says of which build it is.
 - One entry point, `main`. A variant enables what its value of the axis `tier` is named for, see
   TIERS.
-- Overrides are u32 or f32 with a default; C knows them by an enum of the family.
+- Overrides are u32 or f32 with a default; C knows them by an enum of the family. PROCESSORS is set
+  by the recorder, so every variant of a family has it, or none.
 - A value that a condition compares an axis with is a value of it somewhere.
+
+The texts that are written have short names (wgsl_names.py); `long` keeps those of the files, for
+someone who reads a compiler's message.
 """
 import hashlib
 import itertools
@@ -33,8 +39,10 @@ import json
 import pathlib
 import re
 import sys
+import typing
 
 import wgsl
+import wgsl_names
 from wgsl import Bad
 from wgsl_bytes import workgroup_bytes
 
@@ -46,9 +54,12 @@ TIERS = {"plain": set(), "subgroup": {"subgroups"}, "matrix": {"subgroups", "f16
 C_TYPES = {"u32": "uint32_t", "f32": "float"}
 MOST_BUFFERS = 10
 FAMILY_BITS = 8
-TRAINING = "train/"
+# folders whose families text does without -> the file that has their texts
+LATER = {"train/": "train.wgsl", "canvas/": "canvas.wgsl"}
 # lanes of a subgroup at least and at most: web/engine/src/gpu/gpu.ts
 BY_HOST = ("SMALLEST", "GREATEST")
+# processors of the device: src/gpu/record.c
+BY_RECORDER = "PROCESSORS"
 
 
 def bad(path, line, what):
@@ -105,6 +116,18 @@ def strip(path, lines):
 
 # ---- a family and its variants ----
 
+class Field(typing.NamedTuple):
+    """Of Params. count: of the struct `type` with such items; 0: it is no array."""
+    name: str
+    type: str
+    count: int = 0
+    items: tuple = ()
+
+    @property
+    def bytes(self):
+        return 4 * len(self.items) * self.count or 4
+
+
 class Variant:
     """One expansion, read and checked."""
 
@@ -139,25 +162,45 @@ class Variant:
             raise self.bad(None, f"{self.name} enables {', '.join(sorted(want)) or 'nothing'}, not "
                                  f"{', '.join(sorted(found)) or 'nothing'}")
 
+    def read_struct(self, name):
+        """[(field, type, character)] of a struct; None: there is none."""
+        m = re.search(rf"\bstruct {name}\s*\{{([^}}]*)\}}", self.text)
+        fields = []
+        for piece in re.finditer(r"(?:<[^>]*>|[^,<])+", m[1] if m else ""):
+            start = m.start(1) + piece.end() - len(piece[0].lstrip())
+            f = re.fullmatch(r"(\w+)\s*:\s*(\S.*)", piece[0].strip())
+            if piece[0].strip() and not f:
+                raise self.bad(start, f"not a field: {piece[0].strip()}")
+            if f and f[1] in (n for n, *_ in fields):
+                raise self.bad(start, f"field {f[1]} is there twice")
+            if f:
+                fields.append((f[1], f[2], start))
+        return fields if m else None
+
     def read_params(self):
-        m = re.search(r"\bstruct Params\s*\{([^}]*)\}", self.text)
-        if not m:
+        """[Field]"""
+        fields, size = [], 0
+        found = self.read_struct("Params")
+        if found is None:
             raise self.bad(None, "no struct Params")
-        fields, at = [], m.start(1)
-        for piece in m[1].split(","):
-            if piece.strip():
-                start = at + len(piece) - len(piece.lstrip())
-                f = re.fullmatch(r"(\w+)\s*:\s*(\S.*)", piece.strip())
-                if not f:
-                    raise self.bad(start, f"not a field: {piece.strip()}")
-                if f[2] not in C_TYPES:
-                    raise self.bad(start, f"field {f[1]} is {f[2]}; Params holds only u32 and f32")
-                if f[1] in (n for n, _ in fields):
-                    raise self.bad(start, f"field {f[1]} is there twice")
-                fields.append((f[1], f[2]))
-            at += len(piece) + 1
+        for name, of, at in found:
+            m = re.fullmatch(r"array<(\w+),\s*(\d+)u?>", of)
+            items = self.read_struct(m[1]) if m else None
+            if of not in C_TYPES and not items:
+                raise self.bad(at, f"field {name} is {of}; Params holds only u32 and f32, and "
+                                   "arrays of structs of them")
+            for n, t, start in items or ():
+                if t not in C_TYPES:
+                    raise self.bad(start, f"field {n} of {m[1]} is {t}; it holds only u32 and f32")
+            if items and (size % 16 or len(items) % 4):
+                raise self.bad(at, f"{name} and each of its items begin at a multiple of 16 bytes")
+            field = Field(name, of)
+            if items:
+                field = Field(name, m[1], int(m[2]), tuple((n, t) for n, t, _ in items))
+            fields.append(field)
+            size += field.bytes
         if not fields:
-            raise self.bad(m.start(), "struct Params is empty")
+            raise self.bad(None, "struct Params is empty")
         return fields
 
     def read_overrides(self):
@@ -219,6 +262,9 @@ class Family:
         self.params, self.uses_step = first.params, first.bindings.startswith("uu")
         found = {o: None for v in self.variants.values() for o in v.overrides if o not in BY_HOST}
         self.overrides = list(found)
+        for v in self.variants.values():
+            if BY_RECORDER in found and BY_RECORDER not in v.overrides:
+                raise bad(path, 1, f"{v.name} lacks {BY_RECORDER}, which others of it have")
 
     def combinations(self):
         """Each number (without the family's) with its values."""
@@ -256,8 +302,12 @@ class Family:
                       "values are new words in each axis")
 
     @property
+    def fields_bytes(self):
+        return sum(f.bytes for f in self.params)
+
+    @property
     def params_bytes(self):
-        return (4 * len(self.params) + 15) // 16 * 16
+        return (self.fields_bytes + 15) // 16 * 16
 
 
 class Axis:
@@ -317,12 +367,38 @@ def check_included(texts, entries):
                   "no file includes this one, and it is no kernel: its header has no `Reference:`")
 
 
-def check_training(texts):
-    """What is not about training does without it."""
+def folder_of(path):
+    """Which of LATER it is in; None: it is in another."""
+    return next((folder for folder in LATER if path.startswith(folder)), None)
+
+
+def check_later(texts):
+    """Folders of LATER are for their own files alone."""
     for path, lines in texts.items():
         for n, line in enumerate(lines, 1):
-            if line.startswith(f"//!include {TRAINING}") and not path.startswith(TRAINING):
-                raise bad(path, n, f"a file of {TRAINING} is for training alone")
+            m = re.match(r"//!include (\S+)", line)
+            if m and folder_of(m[1]) not in (None, folder_of(path)):
+                raise bad(path, n, f"a file of {folder_of(m[1])} is for that folder alone")
+
+
+def needed_by(texts, paths):
+    """These files and all that they include."""
+    found, more = set(), list(paths)
+    while more:
+        path = more.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for pattern in includes_of(texts[path]):
+            more += [p for p in texts
+                     if p == pattern or pathlib.PurePosixPath(p).match(pattern)]
+    return found
+
+
+def of_text(texts, families):
+    """The files that a build for text has; each of the others is in a file of LATER, or in
+    several."""
+    return needed_by(texts, [f.path for f in families if not folder_of(f.path)])
 
 
 def check_words(texts, axes):
@@ -355,12 +431,38 @@ def read_all(root):
             raise bad(two.path, 1, f"there is a kernel {two.name} in {one.path}")
     if len(families) > 1 << FAMILY_BITS:
         raise bad(root, 0, f"{len(families)} families; a number has {FAMILY_BITS} bits for them")
+    check_structs(families)
     check_included(texts, entries)
-    check_training(texts)
+    check_later(texts)
     return texts, families
 
 
+def check_structs(families):
+    """A struct of Params is the same in all families."""
+    known = {}
+    for f in families:
+        for field in f.params:
+            if field.count and known.setdefault(field.type, field.items) != field.items:
+                raise bad(f.path, 1, f"another family has another struct {field.type} in Params")
+
+
 # ---- C ----
+
+def write_structs(families):
+    """Those of Params."""
+    found = {field.type: field.items for f in families for field in f.params if field.count}
+    out = []
+    for name, items in sorted(found.items()):
+        out += [f"struct kernel_{name.lower()} {{", *(f"    {C_TYPES[t]} {n};" for n, t in items),
+                "};", ""]
+    return out
+
+
+def c_field(field):
+    if field.count:
+        return f"    struct kernel_{field.type.lower()} {field.name}[{field.count}];"
+    return f"    {C_TYPES[field.type]} {field.name};"
+
 
 def write_header(families):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */",
@@ -380,6 +482,7 @@ def write_header(families):
             "    const char *path;             /* of its file in kernels/ */",
             "    const char *const *overrides; /* names */",
             "    uint8_t n_overrides;",
+            "    uint8_t processors;    /* 1 + number of the override PROCESSORS; 0: none */",
             "    bool uses_step;        /* binding 1 is the step */",
             "    uint16_t params_bytes; /* a multiple of 16 */",
             "    struct kernel_axis tier, format;",
@@ -393,10 +496,11 @@ def write_header(families):
             "brought */",
             "extern const struct wgsl_files kernel_files; /* the same */",
             "extern const char kernel_build[];            /* of the sources */", ""]
+    out += write_structs(families)
     for f in families:
         out.append(f"struct {f.name}_params {{")
-        out += [f"    {C_TYPES[t]} {n};" for n, t in f.params]
-        pad = f.params_bytes // 4 - len(f.params)
+        out += [c_field(field) for field in f.params]
+        pad = (f.params_bytes - f.fields_bytes) // 4
         if pad:
             out.append(f"    uint32_t pad_[{pad}];")
         out += ["};",
@@ -431,14 +535,14 @@ def write_source(texts, families):
     out = ["/* Made by tools/kernels.py from kernels/; do not edit. */", '#include "kernels.h"', "",
            "/* ISO C promises only 4095 characters a literal; every compiler here takes more. */",
            '#pragma GCC diagnostic ignored "-Woverlength-strings"', "",
-           "#ifdef KERNELS_WITHOUT_TRAINING", "#define TRAINING(text) 0", "#else",
-           "#define TRAINING(text) text", "#endif", "",
+           "#ifdef KERNELS_OF_TEXT", "#define LATER(text) 0", "#else",
+           "#define LATER(text) text", "#endif", "",
            f'const char kernel_build[] = "{build_of(texts)}";', "",
            "struct wgsl_file kernel_file_list[] = {"]
-    paths = sorted(texts, key=str.encode)
+    paths, of = sorted(texts, key=str.encode), of_text(texts, families)
     for path in paths:
         text = c_string([line for line in texts[path] if line])
-        text = f"TRAINING({text})" if path.startswith(TRAINING) else text
+        text = text if path in of else f"LATER({text})"
         out.append(f'    {{ "{path}",\n{text} }},')
     out += ["};", "",
             f"const struct wgsl_files kernel_files = {{ kernel_file_list, {len(paths)} }};", ""]
@@ -452,6 +556,8 @@ def write_source(texts, families):
         if f.overrides:
             out += [f"        .overrides = {f.name}_overrides,",
                     f"        .n_overrides = {len(f.overrides)},"]
+        if BY_RECORDER in f.overrides:
+            out.append(f"        .processors = {1 + f.overrides.index(BY_RECORDER)},")
         out += [f"        .uses_step = {'true' if f.uses_step else 'false'},",
                 f"        .params_bytes = {f.params_bytes},"]
         out += [f"        .{a.name} = {{ {a.shift}, {(1 << a.bits) - 1} }}," for a in f.axes
@@ -460,12 +566,13 @@ def write_source(texts, families):
     return "\n".join(out + ["};", ""])
 
 
-def write_training(texts):
-    """What kernels.c lacks where KERNELS_WITHOUT_TRAINING is defined: src/gpu/kernel.c reads it."""
+def write_later(texts, families, folder):
+    """What kernels.c lacks of a folder's families where KERNELS_OF_TEXT is defined:
+    src/gpu/kernel.c reads it."""
     out = [f"//!build {build_of(texts)}"]
-    for path in sorted(texts, key=str.encode):
-        if path.startswith(TRAINING):
-            out += [f"//!file {path}", *(line for line in texts[path] if line)]
+    needed = needed_by(texts, [f.path for f in families if folder_of(f.path) == folder])
+    for path in sorted(needed - of_text(texts, families), key=str.encode):
+        out += [f"//!file {path}", *(line for line in texts[path] if line)]
     return "\n".join(out) + "\n"
 
 
@@ -475,6 +582,15 @@ def write_names(families):
     return json.dumps(names, indent=0) + "\n"
 
 
+def with_short_names(texts, short):
+    return {path: [short.line(line) for line in lines] for path, lines in texts.items()}
+
+
+def write_short(short):
+    said = {"names": short.names, "suffixes": sorted(short.suffixes)}
+    return json.dumps(said, indent=0, sort_keys=True) + "\n"
+
+
 def write_if_changed(path, text):
     """An unchanged file keeps its date, so that nothing is built again."""
     if not path.is_file() or path.read_text() != text:
@@ -482,14 +598,17 @@ def write_if_changed(path, text):
 
 
 def main(argv):
-    if len(argv) != 3:
+    if len(argv) < 3 or argv[3:] not in ([], ["long"]):
         print(__doc__.split("\n\n")[1], file=sys.stderr)
         return 2
     root, out = pathlib.Path(argv[1]), pathlib.Path(argv[2])
     try:
         texts, families = read_all(root)
+        short = wgsl_names.short({} if argv[3:] else texts)
+        texts = with_short_names(texts, short)
         written = {"kernels.h": write_header(families), "kernels.c": write_source(texts, families),
-                   "train.wgsl": write_training(texts), "kernels.json": write_names(families)}
+                   "kernels.json": write_names(families), "names.json": write_short(short),
+                   **{file: write_later(texts, families, folder) for folder, file in LATER.items()}}
     except Bad as e:
         print(f"{root}/{e}", file=sys.stderr)
         return 1

@@ -110,13 +110,20 @@ WORDS = {
     r"(?:gpu_|op_)join\w*": "residual_norm", r"turn_q\w+": "repack", r"imagine_\w+": "plan",
     r"proven|unproven|vouched": "validated", r"narrow_stream": "small_hidden",
     r"attend_alone": "attn_decode_single", r"merge_shares|merge_few": "attn_reduce",
-    r"struct teams|n_teams": "row groups", r"whole_and_bare|bare_codes": "no_lora",
+    r"struct teams|n_teams|team_size": "row groups", r"whole_and_bare|bare_codes": "no_lora",
+    r"attend_share": "attend_split", r"turned|turns by": "rotated, transposed",
+    r"Joining|joining\w*|hold_sum|lead_four|leads_on": "residual, share_row, next",
+    r"GPU_CUT\w*|\w+_cuts?|recut|cutters?": "tiling, repack",
+}
+# Of code: in pages they have their plain meaning.
+CODE_WORDS = {
+    r"cuts?|cutting": "tile, row groups, split", r"join(?:s|ed)?": "residual, append",
 }
 
 
-def check_words(path, text, problems):
+def check_words(path, text, words, problems):
     for n, line in enumerate(text.splitlines(), 1):
-        for word, instead in WORDS.items():
+        for word, instead in words.items():
             if m := re.search(rf"\b(?:{word})\b", line):
                 problems.append(f'{path}:{n}: "{m[0]}"; the field says {instead}')
 
@@ -181,8 +188,10 @@ def main():
             check_tape(path, text, problems)
     for path in tracked(*SOURCES):
         check_columns(path, path.read_text(), problems)
-    for path in tracked("kernels/*", "src/gpu/*", "tests/ops_cases/*", "docs/design/*"):
-        check_words(path, path.read_text(), problems)
+    for path in tracked("kernels/*", "src/gpu/*", "src/ops/*", "tests/ops_cases/*"):
+        check_words(path, path.read_text(), WORDS | CODE_WORDS, problems)
+    for path in tracked("docs/design/*"):
+        check_words(path, path.read_text(), WORDS, problems)
     for path in tracked(*SOURCES, "*.md"):
         for n, line in enumerate(path.read_text().splitlines(), 1):
             if line != line.rstrip() and path.suffix != ".md":
@@ -193,8 +202,8 @@ def main():
         check_page(path, path.read_text(), problems)
     check_threats(problems)
     check_hops(problems)
-    if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 250:
-        problems.append("include/bezel.h: more than 250 lines")
+    if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 285:
+        problems.append("include/bezel.h: more than 285 lines")
     print("\n".join(problems) if problems else "lint: clean")
     return 1 if problems else 0
 

@@ -3,16 +3,20 @@
 //   q        read   rows x n_head x head_dim f32     grid   ceil(rows * group / 4) * n_kv_head
 //   k_cache  read   n_slots x n_kv_head x head_dim   bytes  the history once a workgroup
 //   v_cache  read   as k_cache                       needs  head_dim <= 128 WG, WG <= 64 (subgroup:
-//   y        write  rows x n_head x head_dim f32            its lanes), group = n_head / n_kv_head
+//   k        read   rows x n_kv_head x head_dim f32         its lanes), group = n_head / n_kv_head;
+//   v        read   as k                                    k and v with keys == prefix alone
+//   y        write  rows x n_head x head_dim f32
 //
-// For devices that run on a CPU, where threads that meet are dear and neighbours' loads are
-// vectors: few threads, side by side over the columns, four queries and four keys in registers.
-// attention_split and attention_tile are for GPUs. Query m of a kv head is head m % group of row m
-// / group; row t is at pos + pos_offset + t. In the subgroup tier the workgroup is one subgroup, so
-// nobody waits.
-// Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
+// For devices in software, where barriers are slow and neighbours' loads are vectors: few threads,
+// side by side over the columns, four queries and four keys in registers. attention_split and
+// attention_tile are for GPUs. Query m of a kv head is head m % group of row m / group; row t is at
+// pos + pos_offset + t. In the subgroup tier the workgroup is one subgroup, which needs no barrier.
+// keys == prefix: as attention_tile.
+// Reference: attention() in src/ops/ops_cpu.c; of a canvas attend_masked() in
+// src/ops/ops_cpu_optional.c. Tolerance 1e-9 nmse: f32 here.
 
 //!axis tier plain subgroup
+//!axis keys cache prefix
 //!include lib/base.wgsl
 //!include lib/step.wgsl
 
@@ -24,11 +28,16 @@ struct Params {
     n_slots : u32,
     window : u32, // 0: all
     pos_offset : u32,
+    scale : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 //!bind q read array<f32>
 //!bind k_cache read array<u32>
 //!bind v_cache read array<u32>
+//!if keys == prefix
+//!bind k read array<f32>
+//!bind v read array<f32>
+//!end
 //!bind y update array<f32>
 
 override WG : u32 = 4u;
@@ -58,9 +67,30 @@ fn query_at(m : u32, kv_head : u32, group : u32) -> u32 {
     return (i / group * p.n_head + kv_head * group + i % group) * p.head_dim;
 }
 
-// Where position `key` of the kv head begins in the cache.
-fn key_at(key : u32, kv_head : u32) -> u32 {
+// Where position `key` of the kv head begins in the cache; from `cached` on in k and v.
+fn key_at(key : u32, cached : u32, kv_head : u32) -> u32 {
+    if (key >= cached) {
+        return ((key - cached) * p.n_kv_head + kv_head) * p.head_dim;
+    }
     return (key % p.n_slots * p.n_kv_head + kv_head) * p.head_dim;
+}
+
+fn key_number(at : u32, i : u32, own : bool) -> f32 {
+//!if keys == prefix
+    if (own) {
+        return k[at + i];
+    }
+//!end
+    return number(k_cache[(at + i) >> KV_F16], i);
+}
+
+fn value_number(at : u32, i : u32, own : bool) -> f32 {
+//!if keys == prefix
+    if (own) {
+        return v[at + i];
+    }
+//!end
+    return number(v_cache[(at + i) >> KV_F16], i);
 }
 
 // The scores of one key, LOWEST for queries that do not see it.
@@ -76,38 +106,52 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let kv_head = index % p.n_kv_head;
     let m = index / p.n_kv_head * QUERIES;
     let n_query = p.rows * group;
-    if (m >= n_query) {
+    if (step.rows == 0u || m >= n_query) {
         return;
     }
     let at = vec4<u32>(query_at(m, kv_head, group), query_at(m + 1u, kv_head, group),
                        query_at(m + 2u, kv_head, group), query_at(m + 3u, kv_head, group));
-    // The positions that each query sees.
+    // The positions that each query sees. Those from `cached` on are the rows'.
+    let now = step.pos + p.pos_offset;
+//!if keys == cache
     let row = min(vec4<u32>(m, m + 1u, m + 2u, m + 3u), vec4<u32>(n_query - 1u)) / group;
-    let last = step.pos + p.pos_offset + row;
+    let last = now + row;
     let first = vec4<u32>(first_seen(last.x, p.window), first_seen(last.y, p.window),
                           first_seen(last.z, p.window), first_seen(last.w, p.window));
+    let cached = last.w + 1u;
+    let scale = 1.0;
+//!else
+    let last = vec4<u32>(now + p.rows - 1u);
+    let first = vec4<u32>(first_seen(now, p.window));
+    let cached = now;
+    let scale = p.scale;
+//!end
 
     var top = vec4<f32>(LOWEST);
     var total = vec4<f32>();
     var out : array<vec4<f32>, 128>; // by column of this thread
-    for (var base = first.x; base <= last.w; base += 4u) {
-        let ka = key_at(base, kv_head);
-        let kb = key_at(min(base + 1u, last.w), kv_head);
-        let kc = key_at(min(base + 2u, last.w), kv_head);
-        let kd = key_at(min(base + 3u, last.w), kv_head);
+    for (var base = first.x; base <= last.w;) {
+        // Four keys of the cache or of the rows, never of both.
+        let own = base >= cached;
+        let end = select(min(last.w, cached - 1u), last.w, own);
+        let ka = key_at(base, cached, kv_head);
+        let kb = key_at(min(base + 1u, end), cached, kv_head);
+        let kc = key_at(min(base + 2u, end), cached, kv_head);
+        let kd = key_at(min(base + 3u, end), cached, kv_head);
         var s = Four();
         for (var i = lid; i < p.head_dim; i += WG) {
             let u = vec4<f32>(q[at.x + i], q[at.y + i], q[at.z + i], q[at.w + i]);
-            s.a += u * number(k_cache[(ka + i) >> KV_F16], i);
-            s.b += u * number(k_cache[(kb + i) >> KV_F16], i);
-            s.c += u * number(k_cache[(kc + i) >> KV_F16], i);
-            s.d += u * number(k_cache[(kd + i) >> KV_F16], i);
+            s.a += u * key_number(ka, i, own);
+            s.b += u * key_number(kb, i, own);
+            s.c += u * key_number(kc, i, own);
+            s.d += u * key_number(kd, i, own);
         }
         s = sum_of_four(s, lid);
-        s.a = visible(s.a, base, first, last);
-        s.b = visible(s.b, base + 1u, first, last);
-        s.c = visible(s.c, base + 2u, first, last);
-        s.d = visible(s.d, base + 3u, first, last);
+        let here = min(last, vec4<u32>(end));
+        s.a = visible(scale * s.a, base, first, here);
+        s.b = visible(scale * s.b, base + 1u, first, here);
+        s.c = visible(scale * s.c, base + 2u, first, here);
+        s.d = visible(scale * s.d, base + 3u, first, here);
         let new_top = max(max(max(s.a, s.b), max(s.c, s.d)), top);
         // A query that has seen nothing yet has top LOWEST, and e^0 must not count.
         let from_top = max(new_top, vec4<f32>(0.5 * LOWEST));
@@ -120,12 +164,11 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         total = total * older + a + b + c + d;
         var j = 0u;
         for (var i = lid; i < p.head_dim; i += WG) {
-            out[j] = out[j] * older + a * number(v_cache[(ka + i) >> KV_F16], i)
-                + b * number(v_cache[(kb + i) >> KV_F16], i)
-                + c * number(v_cache[(kc + i) >> KV_F16], i)
-                + d * number(v_cache[(kd + i) >> KV_F16], i);
+            out[j] = out[j] * older + a * value_number(ka, i, own) + b * value_number(kb, i, own)
+                + c * value_number(kc, i, own) + d * value_number(kd, i, own);
             j += 1u;
         }
+        base = min(base + 4u, end + 1u);
     }
     var j = 0u;
     for (var i = lid; i < p.head_dim; i += WG) {

@@ -46,6 +46,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         @builtin(local_invocation_index) lid : u32) {
     let part = part_of(flat_group(wid, num));
     if (part.exists) {
-        attend_share(part, lid);
+        attend_split(part, lid);
     }
 }

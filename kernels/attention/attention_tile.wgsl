@@ -4,16 +4,21 @@
 //   q        read   rows x n_head x head_dim f32      grid   ceil(rows * group / 32) * n_kv_head
 //   k_cache  read   n_slots x n_kv_head x head_dim    bytes  the history once a tile, q once per 64
 //   v_cache  read   as k_cache                               keys, y once
-//   y        write  rows x n_head x head_dim f32      needs  head_dim % 4 == 0 and <= 256 COLS,
-//                                                            group = n_head / n_kv_head
+//   k        read   rows x n_kv_head x head_dim f32   needs  head_dim % 4 == 0 and <= 256 COLS,
+//   v        read   as k                                     group = n_head / n_kv_head; k and v
+//   y        write  rows x n_head x head_dim f32             with keys == prefix alone
 //
 // The group query heads of a kv head and neighbouring rows share a tile: query m of a kv head is
 // head m % group of row m / group. Row t is at pos + pos_offset + t. Keys come 64 at a time.
+// keys == prefix: the rows are a canvas. Each of them sees the last window - 1 of the pos +
+// pos_offset positions that the cache has, then all rows of k and v; scores are times `scale`.
 // Scores: 32 columns of queries and keys lie in workgroup memory column by column; two row groups
 // of 128 threads take every other half of them, a thread 4 queries x 4 keys. Softmax, online: 8
 // threads a query. Values: a thread has 8 queries x COLS x 4 columns.
-// Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
+// Reference: attention() in src/ops/ops_cpu.c; of a canvas attend_masked() in
+// src/ops/ops_cpu_optional.c. Tolerance 1e-9 nmse: f32 here.
 
+//!axis keys cache prefix
 //!include lib/base.wgsl
 //!include lib/step.wgsl
 
@@ -25,11 +30,16 @@ struct Params {
     n_slots : u32,
     window : u32, // 0: all
     pos_offset : u32,
+    scale : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
 //!bind q read array<vec4<f32>>
 //!bind k_cache read array<vec4<u32>>
 //!bind v_cache read array<vec4<u32>>
+//!if keys == prefix
+//!bind k read array<vec4<f32>>
+//!bind v read array<vec4<f32>>
+//!end
 //!bind y update array<vec4<f32>>
 //!include lib/kv.wgsl
 
@@ -59,14 +69,82 @@ fn query(m : u32, kv_head : u32, group : u32) -> Query {
                  step.pos + p.pos_offset + i / group);
 }
 
-fn seen(key : u32, pos : u32) -> bool {
+// The keys that a tile has at a time, n from `base` on, of which `base + i` is in row slot0 + i of
+// the cache, once around the ring at most, or (own) of k and v.
+struct Keys {
+    n : u32,
+    slot0 : u32,
+    own : bool,
+}
+
+//!if keys == cache
+// A tile's first row sees farthest back, its last row farthest forward.
+fn first_key(m0 : u32, kv_head : u32, group : u32) -> u32 {
+    return first_seen(query(m0, kv_head, group).pos, p.window);
+}
+
+fn end_key(m0 : u32, kv_head : u32, group : u32) -> u32 {
+    return query(m0 + QUERIES - 1u, kv_head, group).pos + 1u;
+}
+
+fn keys_from(base : u32, end : u32) -> Keys {
+    return Keys(min(KEYS, end - base), base % p.n_slots, false);
+}
+
+// Does the query at position `pos` see key i of these?
+fn seen(base : u32, i : u32, n : u32, pos : u32) -> bool {
+    let key = base + i;
     return key <= pos && (p.window == 0u || pos - key < p.window);
 }
 
-// Where key i of those from slot0 on begins, of n.
-fn key_at(slot0 : u32, i : u32, n : u32) -> u32 {
-    var slot = slot0 + min(i, n - 1u);
-    if (slot >= p.n_slots) {
+fn key_four(at : u32, own : bool) -> vec4<f32> {
+    return kv_four(k_cache[at >> KV_F16], at);
+}
+
+fn value_four(at : u32, own : bool) -> vec4<f32> {
+    return kv_four(v_cache[at >> KV_F16], at);
+}
+//!else
+fn first_key(m0 : u32, kv_head : u32, group : u32) -> u32 {
+    return first_seen(step.pos + p.pos_offset, p.window);
+}
+
+fn end_key(m0 : u32, kv_head : u32, group : u32) -> u32 {
+    return step.pos + p.pos_offset + p.rows;
+}
+
+// Of the cache or of the rows, never of both.
+fn keys_from(base : u32, end : u32) -> Keys {
+    let n_cached = end - p.rows;
+    if (base < n_cached) {
+        return Keys(min(KEYS, n_cached - base), base % p.n_slots, false);
+    }
+    return Keys(min(KEYS, end - base), base - n_cached, true);
+}
+
+fn seen(base : u32, i : u32, n : u32, pos : u32) -> bool {
+    return i < n;
+}
+
+fn key_four(at : u32, own : bool) -> vec4<f32> {
+    if (own) {
+        return k[at];
+    }
+    return kv_four(k_cache[at >> KV_F16], at);
+}
+
+fn value_four(at : u32, own : bool) -> vec4<f32> {
+    if (own) {
+        return v[at];
+    }
+    return kv_four(v_cache[at >> KV_F16], at);
+}
+//!end
+
+// Where key i of these begins; past the last one, that one.
+fn key_at(some : Keys, i : u32) -> u32 {
+    var slot = some.slot0 + min(i, some.n - 1u);
+    if (!some.own && slot >= p.n_slots) {
         slot -= p.n_slots;
     }
     return slot * p.n_kv_head * (p.head_dim / 4u);
@@ -75,14 +153,18 @@ fn key_at(slot0 : u32, i : u32, n : u32) -> u32 {
 // Four columns, number `col`, of what begins at `at`; zeros past the last.
 fn query_part(at : u32, col : u32) -> vec4<f32> {
     if (col < p.head_dim / 4u) {
+//!if keys == cache
         return q[at + col];
+//!else
+        return p.scale * q[at + col];
+//!end
     }
     return vec4<f32>();
 }
 
-fn key_part(at : u32, col : u32) -> vec4<f32> {
+fn key_part(at : u32, col : u32, own : bool) -> vec4<f32> {
     if (col < p.head_dim / 4u) {
-        return kv_four(k_cache[(at + col) >> KV_F16], at + col);
+        return key_four(at + col, own);
     }
     return vec4<f32>();
 }
@@ -160,7 +242,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let index = flat_group(wid, num);
     let kv_head = index % p.n_kv_head;
     let m0 = index / p.n_kv_head * QUERIES;
-    if (m0 >= n_query) {
+    if (step.rows == 0u || m0 >= n_query) {
         return;
     }
     let n4 = p.head_dim / 4u;
@@ -176,31 +258,28 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let g = lid / 64u; // on the values
     let c = lid % 64u;
 
-    // The tile's first row sees farthest back, its last row farthest forward.
-    let begin = first_seen(query(m0, kv_head, group).pos, p.window);
-    let end = query(m0 + QUERIES - 1u, kv_head, group).pos + 1u;
+    let end = end_key(m0, kv_head, group);
 
     var top = LOWEST;
     var total = 0.0; // this thread's keys only
     var a = Sums();  // columns 4c ..
     var b = Sums();  // columns 4 (c + 64) ..
-    for (var base = begin; base < end; base += KEYS) {
-        let n_keys = min(KEYS, end - base);
-        let slot0 = base % p.n_slots;
-        let key = head + key_at(slot0, lid % 64u, n_keys);
+    for (var base = first_key(m0, kv_head, group); base < end;) {
+        let some = keys_from(base, end);
+        let key = head + key_at(some, lid % 64u);
 
         var s = mat4x4<f32>();
         var qv = query_part(staged, c_query);
-        var kv0 = key_part(key, c_key);
-        var kv1 = key_part(key, c_key + 4u);
+        var kv0 = key_part(key, c_key, some.own);
+        var kv1 = key_part(key, c_key + 4u, some.own);
         for (var col = 0u; col < n4; col += STEP4) {
             put_query(lid % 32u, c_query, qv);
             put_key(lid % 64u, c_key, kv0);
             put_key(lid % 64u, c_key + 4u, kv1);
             workgroupBarrier();
             qv = query_part(staged, col + STEP4 + c_query);
-            kv0 = key_part(key, col + STEP4 + c_key);
-            kv1 = key_part(key, col + STEP4 + c_key + 4u);
+            kv0 = key_part(key, col + STEP4 + c_key, some.own);
+            kv1 = key_part(key, col + STEP4 + c_key + 4u, some.own);
             for (var j = 0u; j < 16u; j++) {
                 let at = 16u * row_group + j;
                 s = plus_outer(s, queries[8u * at + q4], keys[16u * at + k4]);
@@ -227,7 +306,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         let score = 8u * first + lid % 32u / 4u;
         var highest = LOWEST;
         for (var j = 0u; j < 8u; j++) {
-            if (seen(base + first + j, mine)) {
+            if (seen(base, first + j, some.n, mine)) {
                 highest = max(highest, keys[score + 8u * j][lid % 4u]);
             }
         }
@@ -242,7 +321,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         total *= older;
         for (var j = 0u; j < 8u; j++) {
             var e = 0.0;
-            if (seen(base + first + j, mine)) {
+            if (seen(base, first + j, some.n, mine)) {
                 e = exp(keys[score + 8u * j][lid % 4u] - new_top);
             }
             keys[score + 8u * j][lid % 4u] = e;
@@ -258,16 +337,17 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             b = scaled(b, factors(2u * g), factors(2u * g + 1u));
         }
         if (c < n4) {
-            for (var j = 0u; j < n_keys; j++) {
-                let at = head + key_at(slot0, j, n_keys) + c;
+            for (var j = 0u; j < some.n; j++) {
+                let at = head + key_at(some, j) + c;
                 let e0 = keys[8u * j + 2u * g];
                 let e1 = keys[8u * j + 2u * g + 1u];
-                a = plus_values(a, e0, e1, kv_four(v_cache[at >> KV_F16], at));
+                a = plus_values(a, e0, e1, value_four(at, some.own));
                 if (COLS > 1u && c + 64u < n4) {
-                    b = plus_values(b, e0, e1, kv_four(v_cache[(at + 64u) >> KV_F16], at + 64u));
+                    b = plus_values(b, e0, e1, value_four(at + 64u, some.own));
                 }
             }
         }
+        base += some.n;
         workgroupBarrier(); // before the next tile's keys
     }
 

@@ -1,4 +1,4 @@
-// attn_decode_shared - the queries of one row, normalised, weighted and turned; then part s of
+// attn_decode_shared - the queries of one row, normalised, weighted and rotated; then part s of
 //   n_split of attention:
 //   for each head, over its split of the history, top = max q.k_j,  total = sum e^(q.k_j - top),
 //   o = sum e^(q.k_j - top) v_j
@@ -16,8 +16,8 @@
 //   needs  head_dim % 8 == 0 and <= 512, chunks = ceil(group / HEADS), rows 1, 30,100 bytes of
 //          workgroup memory (WG 256)
 //
-// For layers that read another's cache. See attention_split for the splits, lib/attn_decode for
-// what is before.
+// For layers that read another layer's cache. See attention_split for the splits, lib/attn_decode
+// for the queries.
 // Reference: the nodes of rule attend_heads, in src/ops/ops_cpu.c, with attn_reduce. Tolerance
 // 1e-9 nmse: f32 here.
 

@@ -11,7 +11,7 @@
 //   a        read   rank x n_head x head_dim f32
 //   grid   rows * n_head * pieces workgroups, pieces = ceil(head_dim / 64)
 //   bytes  partial once, y once
-//   needs  attention_split's parts, n_split <= 144, head_dim % 4 == 0; makes_ready 0: no s; else
+//   needs  splits of attention_split, n_split <= 144, head_dim % 4 == 0; makes_ready 0: no s; else
 //          head_dim % 16 == 0; LORA: makes_ready, rows 1; else a is any buffer, unread
 //
 // Reference: attention() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
@@ -43,14 +43,14 @@ const SPLITS : u32 = 144u; // at most, a multiple of SLICES
 const COLS : u32 = 16u;    // vec4s of a head that a workgroup has
 const SLICES : u32 = WG / COLS;
 
-// top and total; once the largest top is known, what o is worth, and total
+// top and total; once the largest top is known, the weight of o, and total
 var<workgroup> ends : array<vec2<f32>, SPLITS>;
 // the same of every SLICES-th split: the largest top; the sum of totals
 var<workgroup> some : array<vec2<f32>, SLICES>;
 var<workgroup> sums : array<vec4<f32>, WG>;
 var<workgroup> spread : array<f32, WG>; // with LORA
 
-// A split without positions has no o: it is worth nothing.
+// A split without positions has no o: its weight is 0.
 fn weigh_splits(at : u32, split : u32, lid : u32) {
     if (lid < SPLITS) {
         var end = vec2<f32>(-3.0e38, 0.0);
@@ -144,7 +144,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
             total += some[i].y;
         }
         sum /= total;
-        sums[lid] = sum; // nobody else reads the first slice's
+        sums[lid] = sum; // no other thread reads the first slice's
         if (first + lid < n4) {
             y[vec * n4 + first + lid] = sum;
         }

@@ -1,5 +1,5 @@
 // head_norm_rope - each head u of x: u = u / sqrt(mean(u^2) + eps) * w, then for the pairs i <
-//   n_pair (u[i], u[i + half]) turns by the angle whose cosine and sine the row's table holds
+//   n_pair (u[i], u[i + half]) is rotated by the angle whose cosine and sine the row's table has
 //
 //   table  read    rows x 2 n_pair f32: cosines, sines   grid   one workgroup a (row, head)
 //   w      read    head_dim f32                          bytes  2 reads + 1 write an element
@@ -61,9 +61,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         if (i < p.n_pair) {
             let c = table[turn + i];
             let s = p.way * table[turn + p.n_pair + i];
-            let turned = a * c - b * s;
+            let rotated = a * c - b * s;
             b = a * s + b * c;
-            a = turned;
+            a = rotated;
         }
         x[at + i] = a;
         x[at + i + half] = b;

@@ -13,10 +13,9 @@
 //   grid   rows * (n_head + n_kv_head)
 //   bytes  2 reads + 1 write an element, k and v twice
 //   needs  head_dim % 4 == 0 (KV_F16: the cache's rows % 8 == 0), rows <= n_slots; n_head 0: q and
-//          q_w are any buffers, untouched
+//          q_w are any buffers, unread
 //
-// All that happens between the projections and attention, in one dispatch. A cache of halves with
-// KV_F16.
+// Everything between the projections and attention in one dispatch. KV_F16: a cache of halves.
 // Reference: the nodes of rule heads_write, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum
 // here, f64 there; KV_F16: one rounding to half.
 
@@ -33,7 +32,7 @@ struct Params {
     n_pair : u32,
     n_slots : u32,
     pos_offset : u32,
-    v_from_k : u32, // 1: values are made of the keys as they come
+    v_from_k : u32, // 1: values are the norm of the raw keys
     eps : f32,
 }
 @group(0) @binding(0) var<uniform> p : Params;
@@ -49,7 +48,7 @@ struct Params {
 
 override WG : u32 = 64u;
 
-// Columns 2i, 2i + 1 of a head, and those half a head later that they are turned with.
+// Columns 2i, 2i + 1 of a head, and those half a head later with which they are rotated.
 struct Four {
     a : vec2<f32>,
     b : vec2<f32>,
@@ -68,7 +67,7 @@ fn inverse_rms(squares : f32) -> f32 {
     return inverseSqrt(squares / f32(p.head_dim) + p.eps);
 }
 
-fn turned(f : Four, i : u32, row : u32) -> Four {
+fn rotated(f : Four, i : u32, row : u32) -> Four {
     var out = f;
     for (var c = 0u; c < 2u; c++) {
         let pair = 2u * i + c;
@@ -124,7 +123,7 @@ fn query_head(head : u32, lid : u32) {
     let inverse = inverse_rms(workgroup_sum(squares, lid));
     for (var i = lid; i < quarter(); i += WG) {
         let j = i + quarter();
-        let f = turned(Four(q[at + i] * inverse * q_w[i], q[at + j] * inverse * q_w[j]), i,
+        let f = rotated(Four(q[at + i] * inverse * q_w[i], q[at + j] * inverse * q_w[j]), i,
                        head / p.n_head);
         q[at + i] = f.a;
         q[at + j] = f.b;
@@ -150,7 +149,7 @@ fn key_head(head : u32, lid : u32) {
         let j = i + quarter();
         let raw = k_at(at + i);
         let value = v_at(at + i);
-        let key = turned(Four(raw.a * k_inverse * k_w[i], raw.b * k_inverse * k_w[j]), i, row);
+        let key = rotated(Four(raw.a * k_inverse * k_w[i], raw.b * k_inverse * k_w[j]), i, row);
         k[at + i] = key.a;
         k[at + j] = key.b;
         v[at + i] = value.a * v_inverse;

@@ -1,37 +1,37 @@
-// acts - rows as products of few rows read them, which the kernel before leaves ready in its buffer
-// s. axis acts: f32, as they are; int8, as planes, where the device multiplies int8.
+// acts - rows in the form that products of few rows read, which the kernel before writes to its
+// buffer s. axis acts: f32; int8, where the device multiplies int8.
 
 //!include lib/base.wgsl
 
-//!if acts == f32
-// Sixteen activations, a run, as they are. A kernel that leaves rows ready for others leaves them
-// so where the device does not multiply int8.
-alias Ready = Sixteen;
-
-fn make_ready(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Ready {
-    return Sixteen(a, b, c, d);
-}
-
-// Run i of a row of `cols` columns that begins at vec4 `base` of the buffer s.
-fn put_run(base : u32, cols : u32, i : u32, v : Ready) {
-    let at = base + 4u * i;
-    s[at] = bitcast<vec4<u32>>(v.a);
-    s[at + 1u] = bitcast<vec4<u32>>(v.b);
-    s[at + 2u] = bitcast<vec4<u32>>(v.c);
-    s[at + 3u] = bitcast<vec4<u32>>(v.d);
-}
-//!elif acts == int8
-// Sixteen activations, a run, as products with codes read them: x = scale v with |v| <= 2^21, where
-// v has three digits from -128 to 127 to the base 256. a, b and c have the high, middle and low
-// digits, four activations to a word; d has the scale and the sum of the activations, as f32. A row
-// is four planes, of a for all of its runs, then of b, c and d: lanes that read neighbouring runs
-// read neighbouring vec4s.
+// Sixteen activations, a run, in four parts. A row is four planes: the parts a of all of its runs,
+// then the parts b, c and d. So lanes that read neighbouring runs read neighbouring vec4s.
 struct Ready {
     a : vec4<u32>,
     b : vec4<u32>,
     c : vec4<u32>,
     d : vec4<u32>,
 }
+
+// Run i of a row of `cols` columns that begins at vec4 `base` of the buffer s.
+fn put_run(base : u32, cols : u32, i : u32, v : Ready) {
+    let runs = cols / 16u;
+    let at = base + i;
+    s[at] = v.a;
+    s[at + runs] = v.b;
+    s[at + 2u * runs] = v.c;
+    s[at + 3u * runs] = v.d;
+}
+
+//!if acts != int8
+// Each part has four activations as they are.
+fn make_ready(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Ready {
+    return Ready(bitcast<vec4<u32>>(a), bitcast<vec4<u32>>(b), bitcast<vec4<u32>>(c),
+                 bitcast<vec4<u32>>(d));
+}
+//!else
+// x = scale v with |v| <= 2^21, where v has three digits from -128 to 127 to the base 256. a, b and
+// c have the high, middle and low digits, four activations to a word; d has the scale and the sum
+// of the activations, as f32.
 
 const LARGEST : f32 = 2097152.0; // 2^21
 
@@ -84,15 +84,5 @@ fn make_ready(a : vec4<f32>, b : vec4<f32>, c : vec4<f32>, d : vec4<f32>) -> Rea
     return Ready(vec4<u32>(s.high, t.high, u.high, v.high),
                    vec4<u32>(s.middle, t.middle, u.middle, v.middle),
                    vec4<u32>(s.low, t.low, u.low, v.low), scale_and_sum(most, a, b, c, d));
-}
-
-// Run i of a row of `cols` columns that begins at vec4 `base` of the buffer s.
-fn put_run(base : u32, cols : u32, i : u32, v : Ready) {
-    let runs = cols / 16u;
-    let at = base + i;
-    s[at] = v.a;
-    s[at + runs] = v.b;
-    s[at + 2u * runs] = v.c;
-    s[at + 3u * runs] = v.d;
 }
 //!end

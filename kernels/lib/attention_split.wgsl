@@ -1,10 +1,11 @@
-// attention_split - which share of the history a workgroup has, attention over it, and the result:
-// what attention_split and attend* have in common. Needs p with the fields of attention_split's
-// Params, the buffers k_cache and v_cache, query(part, head, d): four columns of a query head, and
-// query_scale(head): what its scores are multiplied with, which is asked after a barrier.
+// attention_split - which split of the history a workgroup has, attention over it, and the result:
+// what attention_split and attn_decode* have in common. Needs p with the fields of
+// attention_split's Params, the buffers k_cache and v_cache, query(part, head, d): four columns of
+// a query head, and query_scale(head): what its scores are multiplied with, which is asked after a
+// barrier.
 //
 // axis split: partial: it goes to the buffer `partial`; partial_z: with its part of z = A o behind
-// it, see lib/attn_decode; whole: the kernel says what becomes of a head's answer, put_end(part,
+// it, see lib/attn_decode; whole: the kernel says what becomes of a head's result, put_end(part,
 // head, top, total) and put_four(part, head, i, o) of its vec4 i, and what is before and after it.
 //!include lib/base.wgsl
 //!include lib/step.wgsl
@@ -65,7 +66,7 @@ fn part_of(index : u32) -> Part {
                 first + min(split * span, n_seen), first + min(split * span + span, n_seen));
 }
 
-// Of a position. Most are behind nobody's: they need no division.
+// The slot of a position. Most positions are below the number of slots and need no division.
 fn slot_of(position : u32) -> u32 {
     if (position < p.n_slots) {
         return position;
@@ -318,7 +319,7 @@ fn store_two(part : Part, head : u32, a : vec4<f32>, b : vec4<f32>, lid : u32) {
 
 var<workgroup> score : array<vec4<f32>, 128>; // head x key
 var<workgroup> prob : array<f32, WG>;         // key x 8 heads
-// head: what older tiles are worth under the new maximum
+// head: the factor of older tiles under the new maximum
 var<workgroup> shrink : array<f32, 8>;
 
 // Where the lanes' scores of a head begin in `spread`: each lane has a row of them, a tile's keys
@@ -329,7 +330,7 @@ fn scores_at(head : u32, lane : u32) -> u32 {
 
 // Attention over the part's split of the history. Of a tile 8 lanes share a key for the dots, then
 // (head, key) threads for the softmax, then threads over (slice of keys, 4 columns) for the values.
-fn attend_share(part : Part, lid : u32) {
+fn attend_split(part : Part, lid : u32) {
     let n4 = head4();
     let key = lid / LANES; // in the first phase
     let lane = lid % LANES;

@@ -1,12 +1,12 @@
 // attn_decode - the kernels attn_decode, attn_decode_single, attn_decode_lora and
-//   attn_decode_shared, but for what becomes of
-// a split: the queries of a workgroup's heads, weighted and turned, in workgroup memory, then
-// attention over a split. Normalising the queries is a factor of their scores, which is known
-// later.
+// attn_decode_shared, but for what becomes of a split: the queries of a workgroup's heads, weighted
+// and rotated, in workgroup memory, then attention over a split. The norm of a query is a factor of
+// its scores, which is known later.
 //
-// axis cache: written: the row's key and value are made too, and become a position of it; read: the
-// layer reads another's cache, and the kernel has the buffers table and q, q_weight(i): columns 4i
-// .. 4i + 3 of what the queries are multiplied with, and q_four(i): vec4 i of the queries.
+// axis cache  written: the row's key and value are computed too, and become a position of the cache
+//             read: the cache is another layer's, and the kernel has the buffers table and q,
+//             q_weight(i): columns 4i .. 4i + 3 of the weight of the queries' norm, and q_four(i):
+//             vec4 i of the queries
 
 //!include lib/attention_split.wgsl
 
@@ -17,7 +17,7 @@ var<workgroup> squares : array<f32, WG>; // of the queries, by threads
 // eight sums of them for each of 8 heads; of the key's and the value's in `spread`
 var<workgroup> some : array<f32, 80>;
 
-// Columns 4i .. 4i + 3 of a head, and those half a head later that they are turned with.
+// Columns 4i .. 4i + 3 of a head, and those half a head later with which they are rotated.
 struct Turned {
     a : vec4<f32>,
     b : vec4<f32>,
@@ -27,7 +27,7 @@ fn query(part : Part, head : u32, d : u32) -> vec4<f32> {
     return queries[head * head4() + d];
 }
 
-// What columns 4i .. 4i + 3 of half a head are turned by.
+// Cosines and sines by which columns 4i .. 4i + 3 of half a head are rotated.
 struct Angles {
     cosine : vec4<f32>,
     sine : vec4<f32>,
@@ -45,7 +45,7 @@ fn angles(i : u32) -> Angles {
     return out;
 }
 
-fn turned(a : vec4<f32>, b : vec4<f32>, by : Angles) -> Turned {
+fn rotated(a : vec4<f32>, b : vec4<f32>, by : Angles) -> Turned {
     return Turned(a * by.cosine - b * by.sine, a * by.sine + b * by.cosine);
 }
 
@@ -71,7 +71,7 @@ fn query_at(part : Part, lid : u32) -> u32 {
     return (part.row_q + min(lid / (WG / HEADS), part.n_head - 1u)) * head4();
 }
 
-// What a query's columns 4i .. 4i + 3 of both halves are multiplied with.
+// The weights of a query's columns 4i .. 4i + 3 of both halves.
 struct Weights {
     a : vec4<f32>,
     b : vec4<f32>,
@@ -82,15 +82,15 @@ fn query_weights(i : u32) -> Weights {
     return Weights(q_weight(i), q_weight(i + head4() / 2u), angles(i));
 }
 
-// Returns what they give to the sum of squares.
+// Returns their part of the sum of squares.
 fn put_query(head : u32, i : u32, a : vec4<f32>, b : vec4<f32>, w : Weights) -> f32 {
-    let f = turned(a * w.a, b * w.b, w.by);
+    let f = rotated(a * w.a, b * w.b, w.by);
     queries[head * head4() + i] = f.a;
     queries[head * head4() + i + head4() / 2u] = f.b;
     return dot(a, a) + dot(b, b);
 }
 
-// A barrier later sum_queries() may be called.
+// sum_queries() may be called after a barrier.
 fn put_queries(part : Part, lid : u32) {
     let half = head4() / 2u;
     let threads = WG / HEADS;
@@ -136,7 +136,7 @@ fn split4() -> u32 {
 fn put_four(part : Part, head : u32, i : u32, o : vec4<f32>) {
     partial[partial_at(part, head) + i] = o;
     if (HEADS == 1u) {
-        queries[i] = o; // nobody asks them any more
+        queries[i] = o; // the queries are not read any more
     }
 }
 
@@ -150,14 +150,14 @@ fn put_z(k : u32, z : f32) {
     partial[z_to + k / 4u][k % 4u] = z;
 }
 
-// Before attend_share().
+// Before attend_split().
 fn before_share(part : Part, lid : u32) {
     if (LORA == 1u) {
         begin_z(part.row_q * head4(), head4(), p.n_head * head4(), lid);
     }
 }
 
-// After it: what the next product's adapters make of the split's answer.
+// After attend_split(): the split's part of z = A o, for the adapters of the next product.
 fn after_share(part : Part, lid : u32) {
     if (LORA == 1u && part.lo < part.hi) {
         z_to = partial_at(part, 0u) + head4() + 1u;
@@ -179,7 +179,7 @@ struct Params {
     n_pair : u32,
     q_weight_at : u32,
     k_weight_at : u32,
-    v_from_k : u32, // 1: values are made of the keys as they come
+    v_from_k : u32, // 1: values are the norm of the raw keys
     eps : f32,
     rank : u32, // where split is partial_z: rows of A
 }
@@ -236,8 +236,8 @@ fn put_value(at : u32, x : vec4<f32>) {
     }
 }
 
-// What a thread has of the new key and value, columns 4i .. 4i + 3 of both halves, and what the key
-// is multiplied with.
+// What a thread has of the new key and value, columns 4i .. 4i + 3 of both halves, and the key's
+// weights.
 struct New {
     key_a : vec4<f32>,
     key_b : vec4<f32>,
@@ -284,7 +284,7 @@ fn put_new(part : Part, n : New, lid : u32) {
     let k_inverse = inverse_rms(sum_eight(64u));
     let v_inverse = inverse_rms(sum_eight(72u));
     let to = (slot_of(part.hi - 1u) * p.n_kv_head + part.kv_head) * head4() + lid;
-    let f = turned(n.key_a * k_inverse * n.w.a, n.key_b * k_inverse * n.w.b, n.w.by);
+    let f = rotated(n.key_a * k_inverse * n.w.a, n.key_b * k_inverse * n.w.b, n.w.by);
     put_key(to, f.a);
     put_key(to + half, f.b);
     put_value(to, n.value_a * v_inverse);
@@ -295,8 +295,8 @@ fn has_new(part : Part) -> bool {
     return part.lo < part.hi && part.hi == step.pos + p.pos_offset + 1u;
 }
 
-// The whole workgroup takes part, and all that comes before a split but the queries. n is only
-// looked at where there is something new.
+// Everything before a split but the queries. The whole workgroup takes part. n is only read where
+// there are new keys.
 fn put_heads(part : Part, n : New, lid : u32) {
     let news = has_new(part);
     if (news) {
@@ -333,6 +333,6 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     workgroupBarrier();
     sum_queries(lid);
 //!end
-    attend_share(part, lid);
+    attend_split(part, lid);
     after_share(part, lid);
 }

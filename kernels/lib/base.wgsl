@@ -36,17 +36,6 @@ fn groups_a_row(num : vec3<u32>, rows : u32) -> u32 {
 //     for (var turn = 0u; turn < MOST_TURNS; turn++) { ... if (past the end) { break; } ... }
 const MOST_TURNS : u32 = 0x10000u;
 
-// Which of n pieces of a matrix the i-th workgroup takes: those that begin together are far from
-// each other, so that each part of a device goes on where it has been. A large model has more
-// memory than a device keeps translated addresses of, and each that it must look up again costs
-// time.
-const PLACES : u32 = 132u; // at once: so many processors has a large device
-
-fn swizzle_group(i : u32, n : u32) -> u32 {
-    let place = i % PLACES;
-    return place * (n / PLACES) + min(place, n % PLACES) + i / PLACES;
-}
-
 // i .. i + 3, all below n; without any, 0.
 fn four_from(i : u32, n : u32) -> vec4<u32> {
     return min(vec4<u32>(i, i + 1u, i + 2u, i + 3u), vec4<u32>(max(n, 1u) - 1u));

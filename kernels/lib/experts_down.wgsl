@@ -1,5 +1,5 @@
-// experts_down - the kernel of that name without its shape, its activations, adapted() and
-// add_lanes(): a file and its tier choose.
+// experts_down - the kernels experts_down and experts_down_no_lora as a whole, but for adapted():
+// what adapters add to a product.
 
 struct Params {
     cols : u32,

@@ -2,6 +2,7 @@
 // share with them. axis adapter: none or given.
 
 //!include lib/matvec.wgsl
+//!include lib/lora.wgsl
 
 // four_rows() of two matrices in one loop, so that the loads of both are on their way together.
 struct Pair {
@@ -42,22 +43,8 @@ fn add_pair(mine : Pair, id : u32) -> Pair {
     return Pair(first, add_lanes(mine.second, id));
 }
 
-//!if acts == f32
-// Where a row group's R results go: to y.
-fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) {
-    for (var k = 0u; k < (R + LANES - 1u) / LANES; k++) {
-        let r = id % LANES + k * LANES;
-        if (r >= R) {
-            break;
-        }
-        if (first + r < p.rows) {
-            y[tok * p.y_stride + first + r] = gelu(gate[r]) * up[r];
-        }
-    }
-}
-//!else
-// Where a row group's R results go: to y and, where p.makes_ready, to s as int8 planes. Then a
-// workgroup has whole runs of sixteen rows, as the matrix has.
+// Where a row group's R results go: to y and, where p.makes_ready, to s in planes. Then a workgroup
+// has whole runs of sixteen rows, as the matrix has.
 var<workgroup> made : array<f32, 256>; // R WG / LANES results
 
 fn made_at(i : u32) -> vec4<f32> {
@@ -89,10 +76,10 @@ fn put_rows(tok : u32, first : u32, gate : vec4<f32>, up : vec4<f32>, id : u32) 
         put_run(tok * (p.rows / 4u), p.rows, (start + i) / 16u, v);
     }
 }
-//!end
 
 //!if product == gate_up
 struct Params {
+    lora : array<Adapter, 2>, // z lies in x
     cols : u32,
     rows : u32,     // of each matrix
     n_tok : u32,    // rows of x and y
@@ -102,12 +89,6 @@ struct Params {
     high : u32,
     d : u32,
     makes_ready : u32, // see put_rows()
-    rank : u32,    // from here on: adapters, as in lib/lora.wgsl
-    rank2 : u32,
-    b_scales : u32,
-    b_scales2 : u32,
-    z_at : u32, // where the z of each matrix begin in x, in f32
-    z_at2 : u32,
 }
 
 @group(0) @binding(0) var<uniform> p : Params;
@@ -115,9 +96,7 @@ struct Params {
 //!bind w read array<vec4<u32>>
 //!bind w2 read array<vec4<u32>>
 //!bind y update array<f32>
-//!if acts == int8
 //!bind s update array<vec4<u32>>
-//!end
 //!if adapter == given
 //!bind b read array<f32>
 //!bind b2 read array<f32>
@@ -144,22 +123,26 @@ fn b_rows(rows : vec4<u32>, k : u32) -> vec4<f32> {
     return v;
 }
 
+// s_k z_k B[:, k] of R rows of the first matrix or the second.
+fn adapted_by(lora : Adapter, rows : vec4<u32>, tok : u32, k : u32) -> vec4<f32> {
+    return z_of(lora.z_at + tok * lora.rank + k) * b_word(lora.b_scales + k) * b_rows(rows, k);
+}
+
 // This lane's part of some rows, with what the adapters add.
 fn adapted(mine : Pair, rows : vec4<u32>, tok : u32, lane : u32) -> Pair {
     var sum = mine;
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let k = lane + turn * LANES;
-        if (k >= max(p.rank, p.rank2)) {
+        if (k >= max(p.lora[0].rank, p.lora[1].rank)) {
             break;
         }
         second = false;
-        if (k < p.rank) {
-            sum.first += z_of(p.z_at + tok * p.rank + k) * b_word(p.b_scales + k) * b_rows(rows, k);
+        if (k < p.lora[0].rank) {
+            sum.first += adapted_by(p.lora[0], rows, tok, k);
         }
         second = true;
-        if (k < p.rank2) {
-            sum.second +=
-                z_of(p.z_at2 + tok * p.rank2 + k) * b_word(p.b_scales2 + k) * b_rows(rows, k);
+        if (k < p.lora[1].rank) {
+            sum.second += adapted_by(p.lora[1], rows, tok, k);
         }
     }
     return sum;

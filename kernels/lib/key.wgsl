@@ -67,9 +67,9 @@ const STEP_DRAW : u32 = 3u;
 const STEP_SEED : u32 = 4u; // low word, high word
 const NO_TOKEN : u32 = 0xffffffffu;
 
-// For one thread. The token joins the history after the step's rows and becomes the input of the
-// next step, which starts there when `advance`. NO_TOKEN: every token was forbidden; the host sees
-// it.
+// For one thread. The token is appended to the history after the step's rows and becomes the input
+// of the next step, which starts there when `advance`. NO_TOKEN: every token was forbidden; the
+// host sees it.
 fn leave_token(token : u32, advance : u32) {
     let after = state[STEP_POS] + state[STEP_ROWS];
     let known = select(token, 0u, token == NO_TOKEN);

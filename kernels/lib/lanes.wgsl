@@ -1,6 +1,5 @@
 // lanes - a workgroup is WG / LANES row groups of LANES lanes, both powers of two, WG <= 256
-//   (subgroup:
-// 512); a row group adds up. Two sums need a barrier between them.
+// (subgroup: 512); a row group adds up. Two sums need a barrier between them.
 override WG : u32 = 64u;
 override LANES : u32 = 32u;
 override R : u32 = 4u; // rows of W that a row group takes together, at most four

@@ -1,9 +1,17 @@
 // lora - the adapters of a linear, all at once: sum over k of s_k z_k B[:, k], where z = A x is
 // made before. Needs Params with rank (of all together, a multiple of 8; 0: none), b_rows (rows of
 // one whole B) and b_scales, and the buffers z (rank f32 a row) and b: for each matrix rank x
-// b_rows f32, B turned; at b_scales the rank s_k.
+// b_rows f32, B transposed; at b_scales the rank s_k.
 
 //!include lib/base.wgsl
+
+// The same where Params has it for each of several matrices: p.lora[0] of the first.
+struct Adapter {
+    rank : u32, // 0: the matrix has no adapter
+    b_rows : u32,
+    b_scales : u32,
+    z_at : u32, // where its z begins, in f32
+}
 
 // This lane's part for four rows of matrix `mat`; z begins at z_base.
 fn lora_rows(mat : u32, rows : vec4<u32>, z_base : u32, lane : u32, lanes : u32) -> vec4<f32> {
@@ -39,11 +47,11 @@ fn adapter_rows(rows : vec4<u32>, lane : u32) -> vec4<f32> {
     return sum;
 }
 
-// ---- z = A o, where o is attention's answer ----
+// ---- z = A o, where o is attention's result ----
 
 // A workgroup has some columns of o, and sixteen threads share a row of A.
 // Needs Params with rank; o_four(i): vec4 i of those columns; put_z(k, z); the buffer a; and
-// `spread` in workgroup memory, a number for each thread or more, which nobody reads.
+// `spread` in workgroup memory, a number for each thread or more, which is free for use.
 
 // The sum of sixteen threads, for the first of them. The whole workgroup takes part; before the
 // next one it needs a barrier.
@@ -72,7 +80,7 @@ fn a_of(k : u32, i : u32, col : u32, n : u32, wide : u32) -> vec4<f32> {
     return a[min(k, p.rank - 1u) * wide + col + i];
 }
 
-// What make_z() needs first is on its way while o is made.
+// Loads the first rows of A for make_z(), while o is still being computed.
 fn begin_z(col : u32, n : u32, wide : u32, lid : u32) {
     for (var i = 0u; i < 4u; i++) {
         a_mine[i] = a_of(lid / Z_LANES, lid % Z_LANES + Z_LANES * i, col, n, wide);

@@ -1,14 +1,14 @@
-// matrix - a block of ROWS x TOKS results of W x by subgroup matrices. Needs a format of quant/,
-// the buffer x of to_halves, w_eight(row, col) and x_row(tok): which eight of W that is, and which
-// row of x; put_eight(tok, row, a, b): what becomes of the results of rows row .. row + 3 and of
-// those 16 further on.
+// matrix - a block of ROWS x TOKS results of W x by subgroup matrices, or (w_major col_major) of W'
+// x. Needs a format of quant/, the buffer x of to_halves, w_eight(row, col) and x_row(tok): which
+// eight of W that is, and which row of x; put_eight(tok, row, a, b): what becomes of the results of
+// rows row .. row + 3 and of those 16 further on; with col_major depth(): numbers of a row of x.
 //
-// A step takes 32 columns: W and x are staged as halves in workgroup memory, a thread sixteen
-// columns of one row or two of each. A subgroup has a part of the results, 64 x 64, 64 rows x 32
-// tokens or 32 x 32, and multiplies in pieces of 16 x 16 with f32 sums. While a step is multiplied
-// the bits of the next are on their way; then they become halves in the other of two stages, so
-// there is one barrier a step (BUFFERS 1: one stage, two barriers). At the end the pieces go
-// through workgroup memory, where every thread finds rows of its own.
+// A step takes 32 columns, of W' that is 32 rows of W: W and x are staged as halves in workgroup
+// memory, a thread sixteen columns of one row or two of each. A subgroup has a part of the results,
+// 64 x 64, 64 rows x 32 tokens or 32 x 32, and multiplies in pieces of 16 x 16 with f32 sums. While
+// a step is multiplied the bits of the next are on their way; then they become halves in the other
+// of two stages, so there is one barrier a step (BUFFERS 1: one stage, two barriers). At the end
+// the pieces go through workgroup memory, where every thread finds rows of its own.
 //
 // Loads of pieces have constant offsets into arrays of 32 rows: then the compiler knows that they
 // are inside. Otherwise it chooses offset and stride of each anew.
@@ -21,6 +21,17 @@ override BUFFERS : u32 = 2u;
 
 const PITCH : u32 = 5u; // of a row in workgroup memory: 32 halves and a gap, so that banks differ
 
+// Of the pieces of W in a unit: from the first to that 16 results further on, to that 16 numbers
+// deeper, to both.
+//!if w_major == row_major
+const W_NEXT : u32 = 80u;
+const W_DEEP : u32 = 2u;
+//!else
+const W_NEXT : u32 = 2u;
+const W_DEEP : u32 = 80u;
+//!end
+const W_BOTH : u32 = 82u;
+
 // Of each stage the rows of W, then of x, 32 in a unit; the second 16 begin at 80. At the end f32:
 // a unit a subgroup has two pieces, token by token.
 var<workgroup> stage : array<array<vec4<u32>, 160>, max(BUFFERS * (ROWS + TOKS) / 32u, WG / 32u)>;
@@ -28,7 +39,11 @@ var<workgroup> stage : array<array<vec4<u32>, 160>, max(BUFFERS * (ROWS + TOKS) 
 // Rows of halves are whole steps long, and end with the number that their results are to be
 // multiplied with.
 fn x_pitch() -> u32 {
+//!if w_major == row_major
     return (p.cols + 31u) / 32u * 4u + 1u;
+//!else
+    return (depth() + 31u) / 32u * 4u + 1u;
+//!end
 }
 
 fn x_part(row : u32, col : u32) -> Halves {
@@ -74,14 +89,38 @@ fn next_row() -> u32 {
     return WG / 2u;
 }
 
+// Which eight of W a thread brings for its row, or the other one, of a step; and to which row of
+// the stage its sixteen go, and which half of that.
+//!if w_major == row_major
+fn w_from(l : Loader, first : u32, row : u32) -> u32 {
+    return w_eight(l.row0 + row, first + 2u * l.part);
+}
+
+fn w_to(l : Loader, row : u32) -> vec2<u32> {
+    return vec2<u32>(row, l.part);
+}
+//!else
+// Sixteens of 32 rows of W, row by row.
+fn w_from(l : Loader, first : u32, row : u32) -> u32 {
+    let i = 2u * row + l.part;
+    return w_eight(8u * first + i / (ROWS / 16u), l.row0 / 8u + i % (ROWS / 16u) * 2u);
+}
+
+fn w_to(l : Loader, row : u32) -> vec2<u32> {
+    let i = 2u * row + l.part;
+    let sixteen = i % (ROWS / 16u);
+    return vec2<u32>(sixteen / 2u * 32u + i / (ROWS / 16u), sixteen % 2u);
+}
+//!end
+
 fn bits_of(l : Loader, first : u32) -> Bits {
     let col = first + 2u * l.part;
     var out = Bits();
     if (next_row() <= ROWS || l.row < ROWS) {
-        out.w0 = raw_at(w_eight(l.row0 + l.row, col));
+        out.w0 = raw_at(w_from(l, first, l.row));
     }
     if (next_row() < ROWS) {
-        out.w1 = raw_at(w_eight(l.row0 + l.row + next_row(), col));
+        out.w1 = raw_at(w_from(l, first, l.row + next_row()));
     }
     if (next_row() <= TOKS || l.row < TOKS) {
         out.x0 = x_part(l.x.x, col);
@@ -100,13 +139,13 @@ fn put_row(now : u32, row : u32, part : u32, h : Halves) {
 }
 
 fn put_bits(l : Loader, first : u32, b : Bits, now : u32) {
-    let col = first + 2u * l.part;
     if (next_row() <= ROWS || l.row < ROWS) {
-        put_row(now, l.row, l.part, halves_of(b.w0, w_eight(l.row0 + l.row, col)));
+        let to = w_to(l, l.row);
+        put_row(now, to.x, to.y, halves_of(b.w0, w_from(l, first, l.row)));
     }
     if (next_row() < ROWS) {
-        put_row(now, l.row + next_row(), l.part,
-                halves_of(b.w1, w_eight(l.row0 + l.row + next_row(), col)));
+        let to = w_to(l, l.row + next_row());
+        put_row(now, to.x, to.y, halves_of(b.w1, w_from(l, first, l.row + next_row())));
     }
     if (next_row() <= TOKS || l.row < TOKS) {
         put_row(now, ROWS + l.row, l.part, b.x0);
@@ -162,7 +201,7 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
     put_bits(loader, first, bits_of(loader, first), now);
     workgroupBarrier();
     for (var col = first; col < last; col += 4u) {
-        let ahead = bits_of(loader, col + 4u); // past the end: bits that nobody will multiply
+        let next = bits_of(loader, col + 4u); // past the end: bits that are not multiplied
         let w0 = now + w_unit;
         let w1 = w0 + 1u;
         let x0 = now + x_unit;
@@ -172,19 +211,19 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
                 &stage[x0], 0u, PITCH);
             let b1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
                 &stage[x0], 80u, PITCH);
-            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
                 &stage[w0], 0u, PITCH);
-            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
-                &stage[w0], 80u, PITCH);
+            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
+                &stage[w0], W_NEXT, PITCH);
             s00 = subgroupMatrixMultiplyAccumulate(a0, b0, s00);
             s10 = subgroupMatrixMultiplyAccumulate(a1, b0, s10);
             s01 = subgroupMatrixMultiplyAccumulate(a0, b1, s01);
             s11 = subgroupMatrixMultiplyAccumulate(a1, b1, s11);
             if (part_rows() == 64u) {
-                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
+                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
                     &stage[w1], 0u, PITCH);
-                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
-                    &stage[w1], 80u, PITCH);
+                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
+                    &stage[w1], W_NEXT, PITCH);
                 s20 = subgroupMatrixMultiplyAccumulate(a2, b0, s20);
                 s30 = subgroupMatrixMultiplyAccumulate(a3, b0, s30);
                 s21 = subgroupMatrixMultiplyAccumulate(a2, b1, s21);
@@ -210,19 +249,19 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
                 &stage[x0], 2u, PITCH);
             let b1 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, col_major>(
                 &stage[x0], 82u, PITCH);
-            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
-                &stage[w0], 2u, PITCH);
-            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
-                &stage[w0], 82u, PITCH);
+            let a0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
+                &stage[w0], W_DEEP, PITCH);
+            let a1 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
+                &stage[w0], W_BOTH, PITCH);
             s00 = subgroupMatrixMultiplyAccumulate(a0, b0, s00);
             s10 = subgroupMatrixMultiplyAccumulate(a1, b0, s10);
             s01 = subgroupMatrixMultiplyAccumulate(a0, b1, s01);
             s11 = subgroupMatrixMultiplyAccumulate(a1, b1, s11);
             if (part_rows() == 64u) {
-                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
-                    &stage[w1], 2u, PITCH);
-                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(
-                    &stage[w1], 82u, PITCH);
+                let a2 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
+                    &stage[w1], W_DEEP, PITCH);
+                let a3 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, $w_major>(
+                    &stage[w1], W_BOTH, PITCH);
                 s20 = subgroupMatrixMultiplyAccumulate(a2, b0, s20);
                 s30 = subgroupMatrixMultiplyAccumulate(a3, b0, s30);
                 s21 = subgroupMatrixMultiplyAccumulate(a2, b1, s21);
@@ -247,7 +286,7 @@ fn block_products(row0 : u32, tok0 : u32, first : u32, last : u32, id : u32, sub
             workgroupBarrier();
         }
         now = other - now;
-        put_bits(loader, col + 4u, ahead, now);
+        put_bits(loader, col + 4u, next, now);
         workgroupBarrier();
     }
     subgroupMatrixStore<col_major>(&stage[subgroup], 0u, s00, 4u);

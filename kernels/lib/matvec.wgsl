@@ -5,7 +5,7 @@
 //   input     memory: the buffer x      shared_row: the row is in workgroup memory
 //             partials: as shared_row, where it is what the splits of attention add up to
 //             none: the kernel reads x itself, since it has many rows
-//   acts      f32: numbers as they are      int8: as int8 planes, see lib/acts
+//   acts      rows: f32, row by row      f32, int8: in planes, which lib/acts describes
 //   product   linear: the kernels linear* as a whole, and what matmul is bound to
 //             gate_up: see lib/gate_up      own: the kernel's own
 //   adapter   of linear. given: there may be adapters, and a gelu      none: fewer buffers, each of
@@ -17,6 +17,20 @@
 //!include lib/acts.wgsl
 //!end
 
+//!if input == memory && (product in linear gate_up || matrices == 3)
+// ---- the order of workgroups ----
+
+override PROCESSORS : u32 = 132u; // of the device: the recorder knows them
+
+// Which of n pieces of a matrix the i-th workgroup takes: those that begin together are far from
+// each other, so that each processor goes on where it has been. A large model has more memory than
+// a device keeps translated addresses of, and each that it must look up again costs time.
+fn swizzle_group(i : u32, n : u32) -> u32 {
+    let at = i % PROCESSORS;
+    return at * (n / PROCESSORS) + min(at, n % PROCESSORS) + i / PROCESSORS;
+}
+
+//!end
 // ---- where weights come from ----
 
 //!if matrices == 1
@@ -70,16 +84,30 @@ fn word_at(i : u32) -> u32 {
 
 // Where the second and third parts of a weight begin, in words: src/gpu/repack.h.
 //!if matrices == 3
+// One of those in Params: p.w[0], p.w[1] and p.w[2] say what the buffers w, w2 and w3 hold.
+struct Matrix {
+    rows : u32, // 0: there is no such matrix
+    scales : u32,
+    high : u32,
+    d : u32,
+}
+
+// Of the three numbers that of `which`. No array is indexed by a variable: where `which` is a
+// number that the compiler sees, nothing is left to choose.
+fn of_which(first : u32, second : u32, third : u32) -> u32 {
+    return select(select(third, second, which == 1u), first, which == 0u);
+}
+
 fn w_scales() -> u32 {
-    return select(select(p.scales3, p.scales2, which == 1u), p.scales, which == 0u);
+    return of_which(p.w[0].scales, p.w[1].scales, p.w[2].scales);
 }
 
 fn w_high() -> u32 {
-    return select(select(p.high3, p.high2, which == 1u), p.high, which == 0u);
+    return of_which(p.w[0].high, p.w[1].high, p.w[2].high);
 }
 
 fn w_d() -> u32 {
-    return select(select(p.d3, p.d2, which == 1u), p.d, which == 0u);
+    return of_which(p.w[0].d, p.w[1].d, p.w[2].d);
 }
 //!else
 fn w_scales() -> u32 {
@@ -98,7 +126,7 @@ fn w_d() -> u32 {
 // ---- where activations come from, sixteen at a time ----
 
 //!if input == memory
-//!if acts == f32
+//!if acts == rows
 fn x_at(i : u32) -> vec4<f32> {
     return x[i];
 }
@@ -107,8 +135,7 @@ fn ready_at(base : u32, i : u32) -> Ready {
     let runs = p.cols / 16u;
     let at = base + i;
     return Ready(bitcast<vec4<u32>>(x[at]), bitcast<vec4<u32>>(x[at + runs]),
-                   bitcast<vec4<u32>>(x[at + 2u * runs]),
-                   bitcast<vec4<u32>>(x[at + 3u * runs]));
+                 bitcast<vec4<u32>>(x[at + 2u * runs]), bitcast<vec4<u32>>(x[at + 3u * runs]));
 }
 //!end
 //!elif input in shared_row partials
@@ -116,25 +143,6 @@ override SHARED_ROW : u32 = 512u; // vec4s of a row, rounded up to a multiple of
 
 var<workgroup> shared_row : array<vec4<u32>, SHARED_ROW>;
 
-//!if acts == f32
-// Lanes read numbers at strides of 2, 4 or 8 vec4s: in this order any eight neighbours hit
-// different banks.
-fn place(i : u32) -> u32 {
-    return i ^ (((i >> 3u) ^ (i >> 4u)) & 7u);
-}
-
-fn x_at(i : u32) -> vec4<f32> {
-    return bitcast<vec4<f32>>(shared_row[place(i)]);
-}
-
-// Sixteen columns from vec4 i on.
-fn keep(i : u32, v : Sixteen) {
-    shared_row[place(i)] = bitcast<vec4<u32>>(v.a);
-    shared_row[place(i + 1u)] = bitcast<vec4<u32>>(v.b);
-    shared_row[place(i + 2u)] = bitcast<vec4<u32>>(v.c);
-    shared_row[place(i + 3u)] = bitcast<vec4<u32>>(v.d);
-}
-//!else
 // Where run i lies in its plane. Lanes read every run, every second, or two or four of every four
 // or eight: in this order any eight neighbours hit different banks.
 fn run_place(i : u32) -> u32 {
@@ -148,6 +156,13 @@ fn ready_at(base : u32, i : u32) -> Ready {
                  shared_row[at + 3u * plane]);
 }
 
+//!if acts == f32
+// Four columns, for weights that are floats.
+fn x_at(i : u32) -> vec4<f32> {
+    return bitcast<vec4<f32>>(shared_row[run_place(i >> 2u) + (i & 3u) * (SHARED_ROW / 4u)]);
+}
+//!end
+
 // Sixteen columns from vec4 i on.
 fn keep(i : u32, v : Sixteen) {
     let s = make_ready(v.a, v.b, v.c, v.d);
@@ -157,7 +172,6 @@ fn keep(i : u32, v : Sixteen) {
     shared_row[at + SHARED_ROW / 2u] = s.c;
     shared_row[at + 3u * SHARED_ROW / 4u] = s.d;
 }
-//!end
 //!end
 
 //!if input == partials
@@ -211,20 +225,30 @@ fn merged(i : u32) -> Sixteen {
 //!end
 
 //!if input != none
-//!if acts == f32
+//!if acts in rows f32
 struct Run {
     v : mat4x4<f32>,
     sum : f32, // of the activations
 }
 
-// Sixteen activations: run i of the row that begins at vec4 `base`. placed4() has 256 times the odd
-// codes: the activations that meet them are divided once, for all rows.
-fn run_at(base : u32, i : u32) -> Run {
-    let at = base + 4u * i;
-    let v = mat4x4<f32>(x_at(at), x_at(at + 1u), x_at(at + 2u), x_at(at + 3u));
+// placed4() has 256 times the odd codes: the activations that meet them are divided once, for all
+// rows.
+fn run_of(v : mat4x4<f32>) -> Run {
     let f = vec4<f32>(1.0, 0.00390625, 1.0, 0.00390625);
     return Run(mat4x4<f32>(v[0] * f, v[1] * f, v[2] * f, v[3] * f),
                sum_four((v[0] + v[1]) + (v[2] + v[3])));
+}
+
+// Sixteen activations: run i of the row that begins at vec4 `base`.
+fn run_at(base : u32, i : u32) -> Run {
+//!if acts == rows
+    let at = base + 4u * i;
+    return run_of(mat4x4<f32>(x_at(at), x_at(at + 1u), x_at(at + 2u), x_at(at + 3u)));
+//!else
+    let r = ready_at(base, i);
+    return run_of(mat4x4<f32>(bitcast<vec4<f32>>(r.a), bitcast<vec4<f32>>(r.b),
+                              bitcast<vec4<f32>>(r.c), bitcast<vec4<f32>>(r.d)));
+//!end
 }
 
 // Codes are bytes below 256, `zero` the one that stands for 0.

@@ -1,11 +1,13 @@
-// residual - how the residual stream goes on:  to = (x + norm(branch) post) factor,
-// norm(v) = v / rms(v), and what the next block reads of it: norm(to) next. Needs Params with cols,
-// has_branch and eps, the buffers x and branch, and lib/lanes.
+// residual - the residual, to = (x + norm(branch) post) factor, and what the next block reads of
+// it, norm(to) next, with norm(v) = v / rms(v). Needs Params with cols, has_branch and eps, the
+// buffers x and branch, and lib/lanes.
 //
-// axis vectors: one: post, factor and next lie in the buffer `vectors`; each: in buffers of their
-// own, with the Params of join and residual_norm_runs; own: the kernel says what they are. That is
-// post_of(i) and lead(i), columns 4i .. 4i + 3 of each, and factor(). normed(): is what the next
-// block reads normed, or the stream as it is?
+// axis vectors  one: post, factor and next lie in the buffer `vectors`
+//               each: in buffers of their own, with the Params of residual_norm*
+//               own: the kernel has post_of(i) and next_of(i), columns 4i .. 4i + 3 of each, and
+//               factor()
+//
+// Needs normed(): does the next block read the norm, or the residual itself?
 
 //!include lib/base.wgsl
 
@@ -21,7 +23,7 @@ fn factor() -> f32 {
     return 1.0;
 }
 
-fn lead(i : u32) -> vec4<f32> {
+fn next_of(i : u32) -> vec4<f32> {
     return vectors[p.next_at + i];
 }
 //!elif vectors == each
@@ -59,28 +61,28 @@ fn factor() -> f32 {
 
 // One pass gives all sums, since  |to|^2 = factor^2 (|x|^2 + 2 r x.b + r^2 |b|^2)  with
 // b = branch post  and  r = 1 / rms(branch).
-struct Joining {
+struct Residual {
     at : u32,      // of the row
     r : f32,       // 1 / rms(branch)
     factor : f32,
     inverse : f32, // 1 / rms(to)
 }
 
-// What four columns give to the sums; b = raw post.
+// Four columns' part of the sums; b = raw post.
 fn sums_of(v : vec4<f32>, raw : vec4<f32>, b : vec4<f32>) -> vec4<f32> {
     return vec4<f32>(dot(v, v), dot(v, b), dot(b, b), dot(raw, raw));
 }
 
-// From the sums of every thread.
-fn joining_from(sums : vec4<f32>, at : u32, id : u32) -> Joining {
+// From every thread's sums.
+fn residual_from(sums : vec4<f32>, at : u32, id : u32) -> Residual {
     let f = factor(); // on its way while all wait for the sums
     let mean = add_over(sums, id, WG) / f32(p.cols);
     let r = inverseSqrt(mean.w + p.eps);
     let square = max(mean.x + 2.0 * r * mean.y + r * r * mean.z, 0.0);
-    return Joining(at, r, f, inverseSqrt(f * f * square + p.eps));
+    return Residual(at, r, f, inverseSqrt(f * f * square + p.eps));
 }
 
-// What columns 4i .. 4i + 3 of the row give to the sums, nothing past its end.
+// The part of columns 4i .. 4i + 3 of the row in the sums; past its end 0.
 fn sums_at(at : u32, i : u32) -> vec4<f32> {
     let n = p.cols / 4u;
     let k = min(i, n - 1u);
@@ -94,16 +96,16 @@ fn sums_at(at : u32, i : u32) -> vec4<f32> {
 }
 
 // Four loads of each are on their way at a time.
-fn begin_joining(at : u32, id : u32) -> Joining {
+fn read_residual(at : u32, id : u32) -> Residual {
     var sums = vec4<f32>();
     for (var i = id; i < p.cols / 4u; i += 4u * WG) {
         sums += (sums_at(at, i) + sums_at(at, i + WG)) +
             (sums_at(at, i + 2u * WG) + sums_at(at, i + 3u * WG));
     }
-    return joining_from(sums, at, id);
+    return residual_from(sums, at, id);
 }
 
-fn joined(j : Joining, i : u32) -> vec4<f32> {
+fn residual_at(j : Residual, i : u32) -> vec4<f32> {
     var v = x[j.at + i];
     if (p.has_branch != 0u) {
         v += branch[j.at + i] * j.r * post_of(i);
@@ -125,14 +127,14 @@ fn post_four(i : u32) -> Sixteen {
     return Sixteen(post_of(i), post_of(i + 1u), post_of(i + 2u), post_of(i + 3u));
 }
 
-fn lead_four(i : u32) -> Sixteen {
-    return Sixteen(lead(i), lead(i + 1u), lead(i + 2u), lead(i + 3u));
+fn next_four(i : u32) -> Sixteen {
+    return Sixteen(next_of(i), next_of(i + 1u), next_of(i + 2u), next_of(i + 3u));
 }
 
 struct Columns {
-    v : Sixteen, // of the stream
+    v : Sixteen, // of x
     b : Sixteen, // of the branch, times post
-    w : Sixteen, // lead
+    w : Sixteen, // next
     sums : vec4<f32>,
 }
 
@@ -140,7 +142,7 @@ struct Columns {
 fn columns(at : u32, i : u32) -> Columns {
     var c = Columns();
     c.v = x_four(at);
-    c.w = lead_four(i);
+    c.w = next_four(i);
     if (p.has_branch != 0u) {
         let raw = branch_four(at);
         c.b = times(raw, post_four(i));
@@ -153,7 +155,7 @@ fn columns(at : u32, i : u32) -> Columns {
     return c;
 }
 
-fn next_state(c : Columns, j : Joining) -> Sixteen {
+fn next_state(c : Columns, j : Residual) -> Sixteen {
     return mixed(c.v, c.b, j.r, j.factor);
 }
 
@@ -165,14 +167,14 @@ fn put_state(at : u32, state : Sixteen) {
 }
 
 // What the next block reads.
-fn leading(c : Columns, j : Joining, state : Sixteen) -> Sixteen {
+fn block_input(c : Columns, j : Residual, state : Sixteen) -> Sixteen {
     if (normed()) {
         return times(mixed(state, Sixteen(), 0.0, j.inverse), c.w);
     }
     return state;
 }
 
-// The row is joined by a workgroup whose registers hold it, in RUNS runs of sixteen columns a
+// The residual of a row that fits the registers of a workgroup, in RUNS runs of sixteen columns a
 // thread. Needs override RUNS, 1 or 2, and finish(i, c, j): what becomes of the columns from vec4 i
 // of the row on.
 fn residual_row(row : u32, id : u32) {
@@ -187,7 +189,7 @@ fn residual_row(row : u32, id : u32) {
     if (RUNS > 1u && k < n) {
         d = columns(row * n + k, k);
     }
-    let j = joining_from(c.sums + d.sums, row * n, id);
+    let j = residual_from(c.sums + d.sums, row * n, id);
     if (i < n) {
         finish(i, c, j);
     }
@@ -196,9 +198,10 @@ fn residual_row(row : u32, id : u32) {
     }
 }
 
-// A workgroup joins, and keeps what its block reads of the stream. The whole workgroup takes part,
-// a thread for sixteen columns. One of the workgroups that share a row writes its next state.
-fn hold(tok : u32, id : u32, writes : bool) {
+// A workgroup computes the residual and keeps what the next block reads as its shared row. The
+// whole workgroup takes part, a thread for sixteen columns. `writes`: it also stores the residual,
+// which one of the workgroups of a row does.
+fn share_row(tok : u32, id : u32, writes : bool) {
     let n = p.cols / 4u;
     let i = 4u * id;
     let at = tok * n + i;
@@ -207,13 +210,13 @@ fn hold(tok : u32, id : u32, writes : bool) {
     if (mine) {
         c = columns(at, i);
     }
-    let j = joining_from(c.sums, at, id);
+    let j = residual_from(c.sums, at, id);
     if (mine) {
         let state = next_state(c, j);
         if (writes) {
             put_state(at, state);
         }
-        keep(i, leading(c, j, state));
+        keep(i, block_input(c, j, state));
     }
     workgroupBarrier();
 }

@@ -2,10 +2,17 @@
 // at a time: its rank, without any order of threads. Needs WG, ROUTE_FOURS (experts at most, in
 // fours), p with n_expert and n_used, score_at(i) of all rows, sum_two(v, id): sums of two numbers
 // of a workgroup, and the buffers ids and weights.
+//
+// WGSL lets a device take it for granted that no number is infinite or NaN. So they are told by the
+// bits of their keys, and no arithmetic is trusted with them.
 //!include lib/key.wgsl
 var<workgroup> keys : array<vec4<u32>, ROUTE_FOURS>;
 var<workgroup> ranks : array<u32, 4u * ROUTE_FOURS>; // an expert's own thread writes and reads it
 var<workgroup> top_key : u32;
+var<workgroup> last_key : u32; // of the worst expert
+
+const MINUS_INFINITY : u32 = 0x007fffffu; // as keys; NaN is below it
+const INFINITY : u32 = 0xff800000u;
 
 // Of expert e of a row; past the last one less than any other's.
 fn key_at(row : u32, e : u32) -> u32 {
@@ -50,6 +57,22 @@ fn rank_of(e : u32) -> u32 {
     return (above.x + above.y) + (above.z + above.w);
 }
 
+// What e has of the softmax, before it is divided by the sum.
+fn share_of(e : u32, top : f32) -> f32 {
+    let key = own_key(e);
+    return select(0.0, exp(value_of(key) - top), key > MINUS_INFINITY);
+}
+
+// Does the row have a softmax? Not with NaN among the scores, nor where the best one is infinite.
+fn has_softmax() -> bool {
+    return last_key >= MINUS_INFINITY && top_key > MINUS_INFINITY && top_key < INFINITY;
+}
+
+// NaN: the constant alone would be no shader.
+fn no_number() -> f32 {
+    return bitcast<f32>(0x7fc00000u | p.n_expert);
+}
+
 // The routing of a row, by a whole workgroup.
 fn route(row : u32, id : u32) {
     put_keys(row, id);
@@ -58,12 +81,15 @@ fn route(row : u32, id : u32) {
         if (ranks[e] == 0u) {
             top_key = own_key(e);
         }
+        if (ranks[e] == p.n_expert - 1u) {
+            last_key = own_key(e);
+        }
     }
     workgroupBarrier();
     let top = value_of(top_key);
     var shares = vec2<f32>(); // of all, and of those used
     for (var e = id; e < p.n_expert; e += WG) {
-        let share = exp(value_of(own_key(e)) - top);
+        let share = share_of(e, top);
         shares += vec2<f32>(share, select(0.0, share, ranks[e] < p.n_used));
     }
     shares = sum_two(shares, id);
@@ -72,7 +98,8 @@ fn route(row : u32, id : u32) {
     for (var e = id; e < p.n_expert; e += WG) {
         if (ranks[e] < p.n_used) {
             ids[row * p.n_used + ranks[e]] = e;
-            weights[row * p.n_used + ranks[e]] = exp(value_of(own_key(e)) - top) / whole;
+            weights[row * p.n_used + ranks[e]] =
+                select(no_number(), share_of(e, top) / whole, has_softmax());
         }
     }
 }

@@ -1,4 +1,5 @@
-// step - what changes from token to token; see src/gpu/ops_gpu.c.
+// step - what changes from token to token; see src/gpu/ops_gpu.c. A canvas that has stopped leaves
+// no rows: products and attention of steps that were queued before that return at once.
 struct Step {
     pos : u32,   // position of row 0 of the step
     rows : u32,  // rows of the step

@@ -21,8 +21,8 @@ fn workgroup_sum(v : f32, lid : u32) -> f32 {
     return total;
 }
 //!else
-// Two short rounds instead of a tree of log2(WG): barriers cost more than the adds. A device that
-// runs on a CPU pays for threads that meet at all: there WG is small, and one round is enough.
+// Two short rounds instead of a tree of log2(WG): barriers cost more than the adds. On a
+// device in software each barrier is slow: there WG is small, and one round is enough.
 var<workgroup> sum_all : array<f32, 256>;
 var<workgroup> sum_some : array<f32, 16>;
 

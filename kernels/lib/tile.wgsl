@@ -30,19 +30,19 @@ struct Place {
     tok : u32,
 }
 
-fn team_size() -> u32 {
+fn group_size() -> u32 {
     return ROWS * TOKS / 64u;
 }
 
 // 32 neighbours are 8 threads by rows and 4 by tokens, if there are so many.
 fn place(id : u32) -> Place {
-    let i = id % team_size();
+    let i = id % group_size();
     let wide = min(ROWS / 8u, 8u);
     let high = 32u / wide;
     let across = ROWS / 8u / wide;
     let r = i % wide + i / 32u % across * wide;
     let t = i / wide % high + i / (32u * across) * high;
-    return Place(id / team_size(), 4u * r, 4u * t);
+    return Place(id / group_size(), 4u * r, 4u * t);
 }
 
 fn put_four(at : u32, n : u32, c : u32, v : vec4<f32>) {
@@ -86,7 +86,7 @@ fn block_products_from(row0 : u32, tok0 : u32, start : u32, cols : u32, n_tok : 
     let row = id % (WG / 2u) / parts;
     let loads_x = !loads_w && row < TOKS;
     let at = place(id); // as a worker
-    let columns = 16u * parts / (WG / team_size()); // of a step, for one row group
+    let columns = 16u * parts / (WG / group_size()); // of a step, for one row group
     let w_at = at.row_group * columns * (ROWS / 4u) + at.row / 4u;
     let x_at = 2u * WG + at.row_group * columns * (TOKS / 4u) + at.tok / 4u;
     var sum = Block();
@@ -133,7 +133,7 @@ fn block_products_from(row0 : u32, tok0 : u32, start : u32, cols : u32, n_tok : 
 }
 
 fn put_block(first : u32, m : mat4x4<f32>) {
-    let n = team_size();
+    let n = group_size();
     tile[first] = m[0];
     tile[first + n] = m[1];
     tile[first + 2u * n] = m[2];
@@ -141,14 +141,14 @@ fn put_block(first : u32, m : mat4x4<f32>) {
 }
 
 fn plus_put(m : mat4x4<f32>, first : u32) -> mat4x4<f32> {
-    let n = team_size();
+    let n = group_size();
     return mat4x4<f32>(m[0] + tile[first], m[1] + tile[first + n], m[2] + tile[first + 2u * n],
                        m[3] + tile[first + 3u * n]);
 }
 
 // All row groups' sums, for the threads of row group 0.
 fn add_row_groups(mine : Block, id : u32) -> Block {
-    let n = team_size();
+    let n = group_size();
     let i = id % n;
     var sum = mine;
     for (var row_group = 1u; row_group < WG / n; row_group++) {
@@ -172,8 +172,7 @@ fn add_row_groups(mine : Block, id : u32) -> Block {
 
 // ---- adapters, see lib/lora: B and z as more columns of W and x ----
 
-// There are kernels with and without: on some devices what a kernel might do costs even if it does
-// not.
+// There are kernels with and without adapters: on some devices code costs even where it is not run.
 override LORA : u32 = 0u;
 
 // Columns of B and z that follow those of W and x, in eights.

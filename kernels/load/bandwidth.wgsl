@@ -4,8 +4,8 @@
 //   y  write  1 u32, if ever          bytes  1 read per word
 //                                     needs  nothing
 //
-// Reference: none; a measurement (web/engine/src/gpu/profile.ts), no op. Tolerance: none; nobody
-// reads the sum. It is compared with a number that it almost never is, so that no compiler leaves
+// Reference: none; a measurement (web/engine/src/gpu/profile.ts), no op. Tolerance: none; the
+// sum is not read. It is compared with a number that it almost never is, so that no compiler leaves
 // the reads out.
 
 //!include lib/base.wgsl

@@ -9,7 +9,7 @@
 // A last u32 that is only half filled ends with zeros. Counted in units of 16 bits, since the
 // blocks of the file are no whole u32s.
 //
-// Reference: cut_blocks() in src/gpu/repack.c. Tolerance 0: bytes are moved.
+// Reference: split_blocks() in src/gpu/repack.c. Tolerance 0: bytes are moved.
 
 //!include lib/base.wgsl
 

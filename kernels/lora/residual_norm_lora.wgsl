@@ -1,28 +1,24 @@
-// residual_norm_lora - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w
-//   (has_next 0: h = to[t]), then z[t] = A h of up to three matrices, with norm(v) = v /
-//   sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+// residual_norm_lora - to[t] = (x[t] + norm(branch[t]) * post) * scale[0],
+//   h = norm(to[t]) * next_w (has_next 0: h = to[t]), then z[t] = A h of up to three matrices,
+//   with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32
-//   branch  read   n_tok x cols f32
-//   vectors read   post, scale and
-//                  next_w at their
-//                  places, in vec4s
-//   a       read   rows x cols f32
-//   a2      read   rows2 x cols f32
-//   a3      read   rows3 x cols f32
-//   to      write  n_tok x cols f32
-//   norm    write  h; puts 0: any buffer, unwritten
-//   s       write  h, ready; behind it z, f32: from word `at` on n_tok x rows, from at2 on n_tok
-//                  x rows2, from at3 on
-//                  n_tok x rows3
+//   x        read   n_tok x cols f32
+//   branch   read   n_tok x cols f32
+//   vectors  read   post, scale and next_w at their places, in vec4s
+//   a        read   p.lora[0].rank x cols f32
+//   a2       read   p.lora[1].rank x cols f32
+//   a3       read   p.lora[2].rank x cols f32
+//   to       write  n_tok x cols f32
+//   norm     write  h; puts 0: any buffer, unwritten
+//   s        write  h, ready; behind it z of each matrix i, f32: from word p.lora[i].z_at on
+//                   n_tok x p.lora[i].rank
 //   grid   each t in turn: two workgroups or more
 //   bytes  each A once a row t; the rest comes from the cache
 //   needs  cols % 16 == 0; cols <= 16 WG; has_branch 0: nothing is added, branch is any buffer;
-//          has_scale 0: factor 1; rows2 or rows3 0: any buffers, unread
+//          has_scale 0: factor 1; rank 0: a2 or a3 is any buffer, unread
 //
-// What the adapters of all matrices that read one stream make of it: the products after it
-// (linears_lora, gate_up_lora, linear) read h and z. Every workgroup joins for itself; there are
-// few.
+// The products after it (linears_lora, gate_up_lora, linear) read h and z. Every workgroup computes
+// the residual and its norm for itself; there are few workgroups.
 //
 // Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.
@@ -33,6 +29,7 @@
 //!include lib/lanes.wgsl
 //!include lib/residual.wgsl
 //!include lib/acts.wgsl
+//!include lib/lora.wgsl
 
 // A workgroup's share of z = A x: one row of A, a thread sixteen columns of it, which are on their
 // way while x is made.
@@ -56,6 +53,7 @@ fn a_row(mine : Sixteen, x_mine : Sixteen, id : u32) -> f32 {
 }
 
 struct Params {
+    lora : array<Adapter, 3>, // rank: rows of A; z lies in s
     cols : u32,
     n_tok : u32, // rows of x and of the results
     has_branch : u32,
@@ -65,12 +63,6 @@ struct Params {
     post_at : u32, // in vectors, in vec4s
     scale_at : u32,
     next_at : u32,
-    rows : u32,
-    rows2 : u32,
-    rows3 : u32,
-    at : u32, // where the results of each matrix begin in s, in words
-    at2 : u32,
-    at3 : u32,
     eps : f32,
 }
 
@@ -92,8 +84,8 @@ fn normed() -> bool {
 // Of the rows of all matrices, one after the other.
 fn a_at(i : u32) -> vec4<f32> {
     let n = p.cols / 4u;
-    let second = p.rows * n;
-    let third = second + p.rows2 * n;
+    let second = p.lora[0].rank * n;
+    let third = second + p.lora[1].rank * n;
     if (i < second) {
         return a[i];
     }
@@ -104,13 +96,13 @@ fn a_at(i : u32) -> vec4<f32> {
 }
 
 fn put_z(tok : u32, row : u32, z : f32) {
-    let second = p.rows;
-    let third = p.rows + p.rows2;
-    var at = p.at + tok * p.rows + row;
+    let second = p.lora[0].rank;
+    let third = second + p.lora[1].rank;
+    var at = p.lora[0].z_at + tok * p.lora[0].rank + row;
     if (row >= third) {
-        at = p.at3 + tok * p.rows3 + row - third;
+        at = p.lora[2].z_at + tok * p.lora[2].rank + row - third;
     } else if (row >= second) {
-        at = p.at2 + tok * p.rows2 + row - second;
+        at = p.lora[1].z_at + tok * p.lora[1].rank + row - second;
     }
     s[at >> 2u][at & 3u] = bitcast<u32>(z);
 }
@@ -149,9 +141,9 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (i < p.cols / 4u) {
         c = columns(at, i);
     }
-    let j = joining_from(c.sums, at, id);
+    let j = residual_from(c.sums, at, id);
     let state = next_state(c, j);
-    let h = leading(c, j, state);
+    let h = block_input(c, j, state);
     if (which == 0u) {
         if (i < p.cols / 4u) {
             put_state(at, state);
@@ -161,7 +153,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     }
     for (var turn = 0u; turn < MOST_TURNS; turn++) {
         let row = which - 1u + turn * (groups - 1u);
-        if (row >= p.rows + p.rows2 + p.rows3) {
+        if (row >= p.lora[0].rank + p.lora[1].rank + p.lora[2].rank) {
             break;
         }
         if (turn > 0u) {

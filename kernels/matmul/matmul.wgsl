@@ -21,8 +21,10 @@
 //!axis matrices 1
 //!axis input none
 //!axis adapter given
+//!axis w_major row_major
 //!without tier == matrix && format == f32
 //!include lib/matvec.wgsl
+//!include lib/step.wgsl
 
 // Results, four rows of W by four rows t of a split, to where lib/matvec puts one.
 fn put_rows(tok : u32, row : u32, split : u32, v : vec4<f32>) {
@@ -41,9 +43,9 @@ fn put_results(tok : u32, row : u32, split : u32, m : mat4x4<f32>) {
 }
 
 //!if tier == software
-// For devices in software, whose threads wait dearly and whose memory is all the same: nobody
-// waits, all is in registers. The grid is a thread per 8 rows of W and 8 rows t, rows of W first;
-// n_split is 0 or 1.
+// For devices in software, where barriers are slow and workgroup memory is no faster than other
+// memory: no barriers, and everything in registers. The grid is a thread per 8 rows of W and 8 rows
+// t, rows of W first; n_split is 0 or 1.
 const WG : u32 = 16u;
 
 fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
@@ -91,7 +93,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let row_tiles = (p.rows + 7u) / 8u;
     let row = i % row_tiles * 8u;
     let tok = i / row_tiles * 8u;
-    if (tok >= p.n_tok) {
+    if (step.rows == 0u || tok >= p.n_tok) {
         return;
     }
     let rows0 = four_from(row, p.rows);
@@ -180,7 +182,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let tok0 = group % tok_tiles * TOKS;
     let n_split = max(p.n_split, 1u);
     let n = group / tok_tiles / row_tiles;
-    if (n >= n_split) {
+    if (step.rows == 0u || n >= n_split) {
         return;
     }
     split = n;
@@ -244,7 +246,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let tok0 = group % tok_tiles * TOKS;
     let split = group / tok_tiles / row_tiles;
     let n_split = max(p.n_split, 1u);
-    if (split >= n_split) {
+    if (step.rows == 0u || split >= n_split) {
         return;
     }
     // A split is whole steps; the adapters' columns are the last one's.

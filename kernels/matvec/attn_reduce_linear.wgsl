@@ -1,14 +1,17 @@
-// attn_reduce_linear - y = W o, where for each head o = sum_s e^(top_s - top) o_s / sum_s e^(top_s
-//   - top) total_s,
-//   top the largest top_s     (decode: one row)
+// attn_reduce_linear - y = W o, where for each head
+//   o = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest top_s
+//   (decode: one row)
 //
-//   partial  read   n_head x n_split x   grid   as many workgroups as one likes
-//                   (head_dim + 4) f32   bytes  W once; partial comes from the cache
-//   w        read   rows x cols          needs  attention_split's parts; head_dim % 16 == 0; cols =
-//   y        write  rows f32                    n_head head_dim <= 4 SHARED_ROW and 16 WG
+//   partial  read   n_head x n_split x (head_dim + 4) f32
+//   w        read   rows x cols
+//   y        write  rows f32
+//   grid   any number of workgroups
+//   bytes  W once; partial comes from the cache
+//   needs  splits of attention_split or attn_decode; head_dim % 16 == 0; cols = n_head head_dim <=
+//          4 SHARED_ROW and 16 WG
 //
-// attn_reduce by every workgroup of the product after it: while the splits are few, that is
-// cheaper than a dispatch that all would wait for.
+// Every workgroup adds up the splits for itself, as attn_reduce does: while they are few, that is
+// cheaper than a dispatch for which all would wait.
 //
 // Reference: attention() and linear() in src/ops/ops_cpu.c. Tolerance 1e-9 nmse: f32 here.
 
@@ -48,7 +51,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         keep(4u * id, merged(4u * id));
     }
     workgroupBarrier();
-    // The workgroups take the rows in turn, so that few of them merge.
+    // Each workgroup takes several blocks of rows, so that few workgroups merge the splits.
     let row_groups = WG / LANES;
     let groups = num.x * num.y;
     let lane = id % LANES;

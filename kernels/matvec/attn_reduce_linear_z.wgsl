@@ -1,13 +1,16 @@
 // attn_reduce_linear_z - y = W o + sum of the adapters s B z, where for each head
-//   o = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest top_s, and z = A
-//   o is the same sum of what the splits have behind them     (decode: one row)
+//   o = sum_s e^(top_s - top) o_s / sum_s e^(top_s - top) total_s, top the largest top_s, and
+//   z = A o is the same sum of the parts of z behind the splits     (decode: one row)
 //
-//   partial  read   n_head x n_split x          grid   a workgroup per R WG / LANES rows of W
-//                   (head_dim + 4 + rank) f32   bytes  W and B once; partial comes from the cache
-//   w        read   rows x cols                 needs  attend's parts; head_dim % 16 == 0; rank <=
-//   b        read   see lib/lora.wgsl                  head_dim / 4 and 64; cols = n_head head_dim
-//   y        write  rows f32                           <= 4 SHARED_ROW and 16 WG; n_head rank
-//                                                      <= 4 WG; rows % 4 == 0
+//   partial  read   n_head x n_split x (head_dim + 4 + rank) f32
+//   w        read   rows x cols
+//   b        read   see lib/lora.wgsl
+//   y        write  rows f32
+//   grid   a workgroup per R WG / LANES rows of W
+//   bytes  W and B once; partial comes from the cache
+//   needs  splits of attn_decode_lora or attn_decode_shared; head_dim % 16 == 0; rank <= head_dim /
+//          4 and 64; cols = n_head head_dim <= 4 SHARED_ROW and 16 WG; n_head rank <= 4 WG; rows %
+//          4 == 0
 //
 // As attn_reduce_linear where W has adapters.
 //

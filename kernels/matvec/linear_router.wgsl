@@ -1,19 +1,22 @@
-// linear_router - y[t] = W x[t]; beside it z[t] = M (v / sqrt(mean(v^2) + eps) / sqrt(n_embd) *
-//   scale), n = v / sqrt(mean(v^2) + eps) * norm with v = state[t]     (decode: one or a few rows
-//   t)
+// linear_router - y[t] = W x[t]; and of v = state[t], with norm(v) = v / sqrt(mean(v^2) + eps):
+//   scores[t] = M (norm(v) / sqrt(n_embd) * scale), n[t] = norm(v) * norm_w
+//   (decode: one or a few rows t)
 //
-//   x        read   n_tok x cols, ready   grid   n_tok * n_expert; then each t in turn: a
-//   w        read   rows x cols                    workgroup per R WG / LANES rows of W
-//   state    read   n_tok x n_embd f32      bytes  W and M once a row t; the others come from the
-//   m        read   n_expert x n_embd f32          cache
-//   vectors  read   scale and norm          needs  cols % 16 == 0; n_embd % 16 == 0; n_embd <= 16
-//   y        write  n_tok x rows f32               n_expert WG
-//   scores   write  n_tok x n_expert f32: z
+//   x        read   n_tok x cols, ready
+//   w        read   rows x cols
+//   state    read   n_tok x n_embd f32
+//   m        read   n_expert x n_embd f32
+//   vectors  read   scale and norm_w at their places
+//   y        write  n_tok x rows f32
+//   scores   write  n_tok x n_expert f32
 //   n        write  n_tok x n_embd f32
 //   s        write  n, ready
+//   grid   n_tok * n_expert workgroups; then each t in turn: a workgroup per R WG / LANES rows of W
+//   bytes  W and M once a row t; the others come from the cache
+//   needs  cols % 16 == 0; n_embd % 16 == 0; n_embd <= 16 n_expert WG
 //
-// linear_no_lora and router_scores, which need nothing of one another, at the same time: a dispatch
-// that waits costs more than either of them.
+// linear_no_lora and router_scores, neither of which reads the other's result, in one dispatch: a
+// dispatch that waits costs more than either of them.
 //
 // Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.

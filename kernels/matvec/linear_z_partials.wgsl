@@ -1,13 +1,15 @@
-// linear_z_partials - y = W x + s B z, where z is the sum of parts     (decode: one row)
+// linear_z_partials - y = W x + s B z, where z is the sum of n_parts rows     (decode: one row)
 //
-//   x   read   cols, ready          grid   a workgroup per R WG / LANES rows of W
-//   w   read   rows x cols            bytes  W and B once; x and z come from the cache
+//   x   read   cols, ready
+//   w   read   rows x cols
 //   z   read   from vec4 z_at on n_parts x rank f32
-//                                     needs  cols % 16 == 0; rank % 4 == 0; rank <= WG / 4
 //   b   read   see lib/lora.wgsl
 //   y   write  rows f32
+//   grid   a workgroup per R WG / LANES rows of W
+//   bytes  W and B once; x and z come from the cache
+//   needs  cols % 16 == 0; rank % 4 == 0; rank <= WG / 4
 //
-// As linear where the workgroups of the dispatch before have each made a part of z = A x.
+// As linear, where each workgroup of the dispatch before has computed a part of z = A x.
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

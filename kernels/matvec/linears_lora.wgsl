@@ -1,18 +1,24 @@
-// linears_lora - y[t] = W x[t] + s B z[t], y2[t] and y3[t] alike     (decode: one or a few rows t)
+// linears_lora - y[t] = W x[t] + s B z[t], y2[t] = W2 x[t] + s B2 z2[t], y3[t] alike, z = A x
+//   (decode: one or a few rows t)
 //
-//   x   read   n_tok x cols, ready   grid   each t in turn: a workgroup per WG / LANES row groups,
-//   w   read   rows x cols                    a row group per R rows of one matrix
-//   w2  read   rows2 x cols            bytes  each matrix once a row t; x comes from the cache
-//   w3  read   rows3 x cols            needs  cols % 16 == 0; rows2 or rows3 0: any buffers, unread
-//   y   write  n_tok x rows f32               and unwritten
+//   x   read   n_tok x cols, ready
+//   w   read   rows x cols
+//   w2  read   rows2 x cols
+//   w3  read   rows3 x cols
+//   y   write  n_tok x rows f32
 //   y2  write  n_tok x rows2 f32
 //   y3  write  n_tok x rows3 f32
 //   b   read   see lib/lora.wgsl; any buffer where the matrix has no adapter
 //   b2  read   the same
 //   b3  read   the same
+//   grid   each t in turn: a workgroup per WG / LANES row groups, each of R rows of one matrix
+//   bytes  each matrix once a row t; x comes from the cache
+//   needs  cols % 16 == 0; rows2 or rows3 0: any buffers, unread and unwritten
 //
-// Behind x lies z = A x of all adapters: n_tok x rank f32 for each matrix that has such.
-// As linears, for matrices of which at least one has adapters.
+// As linears, for matrices of which at least one has adapters. Behind the ready rows of x lies
+// z = A x: n_tok x rank f32 of each such matrix.
+//
+// rows, rows2 and rows3 are the rows of p.w[0], p.w[1] and p.w[2].
 //
 // Reference: linear() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 

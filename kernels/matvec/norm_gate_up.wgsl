@@ -1,18 +1,22 @@
 // norm_gate_up - to[t] = x[t] + norm(branch[t]) * post, h = norm(to[t]) * next_w, then
-//   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few
-//   rows t)
+//   y[t] = gelu(W h) * (W2 h), with norm(v) = v / sqrt(mean(v^2) + eps)
+//   (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32            grid   each t in turn: as many workgroups as one
-//   branch  read   n_tok x cols f32                   likes
-//   vectors read   post and next_w             bytes  W and W2 once a row t; the rest comes from
-//                  at their places, in vec4s          the cache
-//   w       read   rows x cols                 needs  cols % 16 == 0; cols <= 4 SHARED_ROW and
-//   w2      read   rows x cols                        16 WG; where p.makes_ready rows % 16 == 0 and
-//   to      write  n_tok x cols f32                   R WG / LANES % 16 == 0, else s is any
-//   y       write  n_tok x rows f32                   buffer, unwritten
-//   s       write  y, ready
+//   x        read   n_tok x cols f32
+//   branch   read   n_tok x cols f32
+//   vectors  read   post and next_w at their places, in vec4s
+//   w        read   gate, rows x cols
+//   w2       read   up, as w
+//   to       write  n_tok x cols f32
+//   y        write  n_tok x rows f32
+//   s        write  y, ready
+//   grid   each t in turn: any number of workgroups
+//   bytes  W and W2 once a row t; the rest comes from the cache
+//   needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG; makes_ready: rows % 16 == 0 and R WG /
+//          LANES % 16 == 0, else s is any buffer, unwritten
 //
-// Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
+// Every workgroup computes the residual and its norm for itself: that is cheaper than a dispatch
+// for which all would wait.
 //
 // Reference: the nodes of rule norm_gate_up, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.
@@ -52,9 +56,7 @@ struct Params {
 //!bind w2 read array<vec4<u32>>
 //!bind to update array<vec4<f32>>
 //!bind y update array<f32>
-//!if acts == int8
 //!bind s update array<vec4<u32>>
-//!end
 
 fn post_of(i : u32) -> vec4<f32> {
     return vectors[p.post_at + i];
@@ -68,14 +70,15 @@ fn normed() -> bool {
     return true;
 }
 
-fn lead(i : u32) -> vec4<f32> {
+fn next_of(i : u32) -> vec4<f32> {
     return vectors[p.next_at + i];
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // The workgroups of a row take its row groups' rows in turn, so that few of them join.
+    // Each workgroup of a row takes several blocks of row groups, so that few of them compute the
+    // residual.
     let row_groups = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
@@ -83,7 +86,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, turn.at == 0u);
+    share_row(tok, id, turn.at == 0u);
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;
         if (block * R * row_groups >= p.rows) {

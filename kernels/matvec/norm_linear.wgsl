@@ -1,17 +1,18 @@
 // norm_linear - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) * next_w, then
-//   y[t] = W h,
-//   with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+//   y[t] = W h, with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
-//   branch  read   n_tok x cols f32   bytes  W once a row t; the rest comes from the cache
-//   vectors read   post, scale and    needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG;
-//                  next_w at their           has_branch 0: nothing is added, branch is any buffer;
-//                  places, in vec4s          has_scale 0: factor 1
-//   w       read   rows x cols
-//   to      write  n_tok x cols f32
-//   y       write  n_tok x rows f32
+//   x        read   n_tok x cols f32
+//   branch   read   n_tok x cols f32
+//   vectors  read   post, scale and next_w at their places, in vec4s
+//   w        read   rows x cols
+//   to       write  n_tok x cols f32
+//   y        write  n_tok x rows f32
+//   grid   each t in turn: any number of workgroups
+//   bytes  W once a row t; the rest comes from the cache
+//   needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG; has_branch 0: nothing is added, branch
+//          is any buffer; has_scale 0: factor 1
 //
-// norm_linears with one matrix and one branch, in fewer buffers, each of which costs the host.
+// norm_linears with one matrix and one branch. It has fewer buffers, each of which costs the host.
 //
 // Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.
@@ -58,7 +59,8 @@ fn normed() -> bool {
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // The workgroups of a row take its row groups' rows in turn, so that few of them join.
+    // Each workgroup of a row takes several blocks of row groups, so that few of them compute the
+    // residual.
     let row_groups = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
@@ -66,7 +68,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, turn.at == 0u);
+    share_row(tok, id, turn.at == 0u);
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;

@@ -1,23 +1,30 @@
-// norm_linears_mixed - to[t] = (x[t] + norm(branch[t]) * post) * scale[0], h = norm(to[t]) *
-//   next_w, then y[t] = W h, y2[t] = W2 h, y3[t] = W3 h, with norm(v) = v / sqrt(mean(v^2) + eps)
-//   (decode: one or a few rows t)
+// norm_linears_mixed - to[t] = (x[t] + norm(branch[t]) * post) * scale[0],
+//   h = norm(to[t]) * next_w, then y[t] = W h, y2[t] = W2 h, y3[t] = W3 h,
+//   with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
-//   branch  read   n_tok x cols f32   bytes  each matrix once a row t; the rest comes from the
-//   vectors read   post, scale and           cache
-//                  next_w at their    needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG;
-//                  places, in vec4s          has_branch 0: nothing is added, branch is any buffer;
-//   w       read   rows x cols               has_scale 0: factor 1; rows2 or rows3 0: any buffers,
-//   w2      read   rows2 x cols              unread and unwritten
-//   w3      read   rows3 x cols of Q6_K
-//   to      write  n_tok x cols f32
-//   y       write  n_tok x rows f32
-//   y2      write  n_tok x rows2 f32
-//   y3      write  n_tok x rows3 f32
+//   x        read   n_tok x cols f32
+//   branch   read   n_tok x cols f32
+//   vectors  read   post, scale and next_w at their places, in vec4s
+//   w        read   rows x cols
+//   w2       read   rows2 x cols
+//   w3       read   rows3 x cols of Q6_K
+//   to       write  n_tok x cols f32
+//   y        write  n_tok x rows f32
+//   y2       write  n_tok x rows2 f32
+//   y3       write  n_tok x rows3 f32
+//   grid   each t in turn: any number of workgroups
+//   bytes  each matrix once a row t; the rest comes from the cache
+//   needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG; has_branch 0: nothing is added, branch
+//          is any buffer; has_scale 0: factor 1; rows2 or rows3 0: any buffers, unread and
+//          unwritten
 //
 // As norm_linears, for the layers of usual files whose values have more bits than their queries and
-// keys. With BRANCHES 2 branch stands for norm(branch) * branch_w + norm(other) * other_w, where
-// branch has the other too, and vectors what they are multiplied with.
+// keys.
+//
+// With BRANCHES 2 there are two branches: norm(branch) * branch_w + norm(other) * other_w takes the
+// place of branch, where other lies in the buffer branch, and branch_w and other_w in vectors.
+//
+// rows, rows2 and rows3 are the rows of p.w[0], p.w[1] and p.w[2].
 //
 // Reference: the nodes of rule norm_linears, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.

@@ -1,16 +1,20 @@
-// residual_linear_gelu - to[t] = x[t] + norm(branch[t]) * post, then y[t] = gelu(W to[t]) *
-//   by[t][by_col ...],
-//   with norm(v) = v / sqrt(mean(v^2) + eps)     (decode: one or a few rows t)
+// residual_linear_gelu - to[t] = x[t] + norm(branch[t]) * post, then
+//   y[t] = gelu(W to[t]) * by[t][by_col ...], with norm(v) = v / sqrt(mean(v^2) + eps)
+//   (decode: one or a few rows t)
 //
-//   x       read   n_tok x cols f32   grid   each t in turn: as many workgroups as one likes
-//   branch  read   n_tok x cols f32   bytes  W once a row t; the rest comes from the cache
-//   post    read   cols f32           needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG
+//   x       read   n_tok x cols f32
+//   branch  read   n_tok x cols f32
+//   post    read   cols f32
 //   w       read   rows x cols
 //   by      read   n_tok rows of f32
 //   to      write  n_tok x cols f32
 //   y       write  n_tok x rows f32
+//   grid   each t in turn: any number of workgroups
+//   bytes  W once a row t; the rest comes from the cache
+//   needs  cols % 16 == 0; cols <= 4 SHARED_ROW and 16 WG
 //
-// Every workgroup joins for itself: that is cheaper than a dispatch that all would wait for.
+// Every workgroup computes the residual for itself: that is cheaper than a dispatch for which all
+// would wait.
 //
 // Reference: the nodes of rule residual_linear_gelu, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse:
 // f32 sums here, f64 there.
@@ -62,14 +66,15 @@ fn normed() -> bool {
     return false;
 }
 
-fn lead(i : u32) -> vec4<f32> {
+fn next_of(i : u32) -> vec4<f32> {
     return vec4<f32>(1.0);
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
-    // The workgroups of a row take its row groups' rows in turn, so that few of them join.
+    // Each workgroup of a row takes several blocks of row groups, so that few of them compute the
+    // residual.
     let row_groups = WG / LANES;
     let groups = groups_a_row(num, p.n_tok);
     let turn = turn_of(flat_group(wid, num), groups);
@@ -77,7 +82,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     if (tok >= p.n_tok) {
         return;
     }
-    hold(tok, id, turn.at == 0u);
+    share_row(tok, id, turn.at == 0u);
     let lane = id % LANES;
     for (var i = 0u; i < MOST_TURNS; i++) {
         let block = turn.at + i * groups;

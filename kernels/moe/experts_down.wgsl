@@ -19,7 +19,7 @@
 //!axis product own
 //!axis matrices 1
 //!axis input memory
-//!axis acts f32
+//!axis acts rows
 //!include lib/lanes.wgsl
 //!include lib/matvec.wgsl
 //!include lib/experts_down.wgsl

@@ -8,7 +8,7 @@
 //   w        read    n_mat x rows x cols                     is any buffer, unread, and factor_e is
 //   y        update  n_tok x rows f32                        1
 //
-// As experts_down, for rows that the kernel before has left ready (lib/acts) and matrices without
+// As experts_down, for rows that an earlier kernel has left ready (lib/acts) and matrices without
 // adapters.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.

@@ -1,17 +1,16 @@
 // experts_gate_up_matmul - y[slot] = gelu(gate_e x[t]) * up_e x[t] for the slots of experts_plan's
 //   tiles (prefill), adapters included
 //
-//   x     read   n_tok x cols f32                    grid   a workgroup per tile and ROWS / 2
-//   plan  read   of experts_plan                            columns of y, tiles first
-//   w     read   n_mat x 2 n_ff x cols, gate first   bytes  W_e once a tile, x once per ROWS / 2
+//   x     read   n_tok x cols f32                    grid   a workgroup per tile and WG (matrix:
+//   plan  read   of experts_plan                            ROWS / 2) columns of y, tiles first
+//   w     read   n_mat x 2 n_ff x cols, gate first   bytes  W_e once a tile, x once per so many
 //   z     read   n_slots x rank f32                         columns
 //   b     read   see lib/lora.wgsl                   needs  x_stride % 4 == 0; x finite up to
 //   y     write  n_slots x n_ff f32                         8-fold columns; rank 0: z and b are any
 //                                                           buffers, unread
 //
-// A block's rows of W are half of gate and the same half of up, so a thread has both of its
-// columns. The buffer holds the experts [mat0, mat0 + n_mat): y of other experts' slots stays as it
-// is.
+// A thread has a row of gate and the same of up. The buffer holds the experts [mat0, mat0 + n_mat):
+// y of other experts' slots stays as it is.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -20,8 +19,10 @@
 //!axis product own
 //!axis matrices 1
 //!axis input none
+//!axis w_major row_major
 //!without tier == matrix && format == f32
 //!include lib/matvec.wgsl
+//!include lib/step.wgsl
 
 struct Params {
     cols : u32,
@@ -88,7 +89,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let group = flat_group(wid, num);
     let first = group / p.n_tiles * (ROWS / 2u);
     let tile = tile_at(group % p.n_tiles);
-    if (!tile.exists || first >= p.n_ff) {
+    if (step.rows == 0u || !tile.exists || first >= p.n_ff) {
         return;
     }
     now = tile;
@@ -101,44 +102,35 @@ fn mat_rows() -> u32 {
     return 2u * p.n_ff;
 }
 
-fn w_row(row0 : u32, i : u32) -> u32 {
-    return i / (ROWS / 2u) * p.n_ff + min(row0 + i % (ROWS / 2u), p.n_ff - 1u);
-}
-
-fn put_columns(tile : Tile, i : u32, col : u32, gate : vec4<f32>, up : vec4<f32>) {
-    if (i < tile.n) {
-        let at = slot_of(tile, i) * p.n_ff;
-        let h = gelu_tanh(gate) * up;
-        for (var c = 0u; c < 4u; c++) {
-            if (col + c < p.n_ff) {
-                y[at + col + c] = h[c];
-            }
+// Slots i to i + 3.
+fn put_slots(tile : Tile, i : u32, col : u32, gate : vec4<f32>, up : vec4<f32>) {
+    let h = gelu_tanh(gate) * up;
+    for (var c = 0u; c < 4u; c++) {
+        if (i + c < tile.n && col < p.n_ff) {
+            y[slot_of(tile, i + c) * p.n_ff + col] = h[c];
         }
     }
 }
 
-fn put_results(tile : Tile, i : u32, col : u32, gate : mat4x4<f32>, up : mat4x4<f32>) {
-    put_columns(tile, i, col, gate[0], up[0]);
-    put_columns(tile, i + 1u, col, gate[1], up[1]);
-    put_columns(tile, i + 2u, col, gate[2], up[2]);
-    put_columns(tile, i + 3u, col, gate[3], up[3]);
+fn put_sums(tile : Tile, i : u32, col : u32, sum : Sums) {
+    put_slots(tile, i, col, sum.a, sum.other_a);
+    put_slots(tile, i + 4u, col, sum.b, sum.other_b);
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let group = flat_group(wid, num);
-    let first = group / p.n_tiles * (ROWS / 2u);
+    let first = group / p.n_tiles * WG;
     let tile = tile_at(group % p.n_tiles);
-    if (!tile.exists || first >= p.n_ff) {
+    if (step.rows == 0u || !tile.exists || first >= p.n_ff) {
         return;
     }
-    let sum = tile_products(tile, first, id);
-    let at = place(id);
-    if (at.row_group > 0u) {
-        return;
-    }
-    put_results(tile, at.tok, first + at.row, sum.low, sum.high);
-    put_results(tile, at.tok + TOKS / 2u, first + at.row, sum.low2, sum.high2);
+    let row = min(first + id, p.n_ff - 1u);
+    let sum = tile_products(tile, row, p.n_ff + row, id);
+    put_sums(tile, 0u, first + id, sum.e0);
+    put_sums(tile, 8u, first + id, sum.e1);
+    put_sums(tile, 16u, first + id, sum.e2);
+    put_sums(tile, 24u, first + id, sum.e3);
 }
 //!end

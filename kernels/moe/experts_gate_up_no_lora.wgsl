@@ -17,10 +17,11 @@
 //          else s is any buffer, unwritten; ROUTES 1: n_used <= n_expert <= 256; 0: the others are
 //          any buffers, unwritten
 //
-// As experts_gate_up, for rows that the kernel before has left ready (lib/acts) and matrices
+// As experts_gate_up, for rows that an earlier kernel has left ready (lib/acts) and matrices
 // without adapters. Where one tensor has both, gate first, w and w2 are the same. The buffers hold
 // the experts [mat0, mat0 + n_mat): y of other experts stays as it is. With ROUTES there are no ids
-// yet: every workgroup finds its own among the scores, and some make what router does.
+// yet: every workgroup finds its expert by the scores, and some workgroups write ids and weights as
+// router does.
 //
 // Reference: experts() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -57,9 +58,7 @@ struct Params {
 //!bind w2 read array<vec4<u32>>
 //!bind choice read array<u32>
 //!bind y update array<f32>
-//!if acts == int8
 //!bind s update array<vec4<u32>>
-//!end
 //!bind ids update array<u32>
 //!bind weights update array<f32>
 

@@ -1,9 +1,9 @@
 // experts_matmul - y[slot] = W_e x[slot], adapters included, for the slots of experts_plan's tiles
 //   (prefill)
 //
-//   x     read   rows of cols f32: a row a slot   grid   a workgroup per tile and ROWS rows of W_e,
-//                (by_slot 1), or a row a t               tiles first
-//   plan  read   of experts_plan                  bytes  W_e once a tile, x once per ROWS rows of W
+//   x     read   rows of cols f32: a row a slot   grid   a workgroup per tile and 2 WG (matrix:
+//                (by_slot 1), or a row a t               ROWS) rows of W_e, tiles first
+//   plan  read   of experts_plan                  bytes  W_e once a tile, x once per so many rows
 //   w     read   n_mat x rows x cols              needs  x_stride % 4 == 0; x finite up to 8-fold
 //   z     read   n_slots x rank f32                      columns; rank 0: z and b are any buffers,
 //   b     read   see lib/lora.wgsl                       unread
@@ -18,8 +18,10 @@
 //!axis product own
 //!axis matrices 1
 //!axis input none
+//!axis w_major row_major
 //!without tier == matrix && format == f32
 //!include lib/matvec.wgsl
+//!include lib/step.wgsl
 
 struct Params {
     cols : u32,
@@ -85,7 +87,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let group = flat_group(wid, num);
     let first = group / p.n_tiles * ROWS;
     let tile = tile_at(group % p.n_tiles);
-    if (!tile.exists || first >= p.rows) {
+    if (step.rows == 0u || !tile.exists || first >= p.rows) {
         return;
     }
     now = tile;
@@ -98,46 +100,36 @@ fn mat_rows() -> u32 {
     return p.rows;
 }
 
-fn w_row(row0 : u32, i : u32) -> u32 {
-    return min(row0 + i, p.rows - 1u);
-}
-
-fn put_rows(tile : Tile, i : u32, row : u32, v : vec4<f32>) {
-    if (i < tile.n) {
-        let at = slot_of(tile, i) * p.y_stride;
-        for (var r = 0u; r < 4u; r++) {
-            if (row + r < p.rows) {
-                y[at + row + r] = v[r];
-            }
+// Slots i to i + 3.
+fn put_slots(tile : Tile, i : u32, row : u32, v : vec4<f32>) {
+    for (var c = 0u; c < 4u; c++) {
+        if (i + c < tile.n && row < p.rows) {
+            y[slot_of(tile, i + c) * p.y_stride + row] = v[c];
         }
     }
 }
 
-fn put_results(tile : Tile, i : u32, row : u32, m : mat4x4<f32>) {
-    put_rows(tile, i, row, m[0]);
-    put_rows(tile, i + 1u, row, m[1]);
-    put_rows(tile, i + 2u, row, m[2]);
-    put_rows(tile, i + 3u, row, m[3]);
+fn put_sums(tile : Tile, i : u32, row : u32, sum : Sums) {
+    put_slots(tile, i, row, sum.a);
+    put_slots(tile, i + 4u, row, sum.b);
+    put_slots(tile, i, row + WG, sum.other_a);
+    put_slots(tile, i + 4u, row + WG, sum.other_b);
 }
 
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : vec3<u32>,
         @builtin(local_invocation_index) id : u32) {
     let group = flat_group(wid, num);
-    let first = group / p.n_tiles * ROWS;
+    let first = group / p.n_tiles * (2u * WG);
     let tile = tile_at(group % p.n_tiles);
-    if (!tile.exists || first >= p.rows) {
+    if (step.rows == 0u || !tile.exists || first >= p.rows) {
         return;
     }
-    let sum = tile_products(tile, first, id);
-    let at = place(id);
-    if (at.row_group > 0u) {
-        return;
-    }
-    let row = first + at.row;
-    put_results(tile, at.tok, row, sum.low);
-    put_results(tile, at.tok, row + ROWS / 2u, sum.high);
-    put_results(tile, at.tok + TOKS / 2u, row, sum.low2);
-    put_results(tile, at.tok + TOKS / 2u, row + ROWS / 2u, sum.high2);
+    let row = first + id;
+    let sum = tile_products(tile, min(row, p.rows - 1u), min(row + WG, p.rows - 1u), id);
+    put_sums(tile, 0u, row, sum.e0);
+    put_sums(tile, 8u, row, sum.e1);
+    put_sums(tile, 16u, row, sum.e2);
+    put_sums(tile, 24u, row, sum.e3);
 }
 //!end

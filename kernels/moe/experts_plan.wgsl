@@ -1,5 +1,5 @@
-// experts_plan - the slots (row t, choice s) by their expert, cut into tiles of at most 32 slots of
-//   one expert
+// experts_plan - the slots (row t, choice s) sorted by their expert, in tiles of at most 32 slots
+//   of one expert
 //
 //   ids   read   n_slots i32                          grid   one workgroup
 //   plan  write  n_tiles x (expert, first, n, 0) u32, bytes  ids twice, plan once

@@ -5,6 +5,9 @@
 //   ids      write  rows x n_used i32        bytes  scores once, results once
 //   weights  write  rows x n_used f32        needs  n_used <= n_expert <= 1024
 //
+// NaN comes after every number. A row with NaN, or whose best score is infinite, has weights that
+// are all NaN, and ids as any other.
+//
 // Reference: route() in src/ops/ops_cpu.c. Tolerance: ids equal, weights 1e-9 nmse
 // (f32 exponentials here).
 

@@ -10,7 +10,7 @@
 //   s       write  y, ready
 //
 // The norm is a factor of the whole row, so it is summed beside the dot product and applied at the
-// end. Every workgroup has it then, and makes its share of y, which the experts read.
+// end. Every workgroup then has it, and writes a share of y, which the experts read.
 // Reference: rms_norm(), linear() and times() in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sum
 // here.
 

@@ -1,19 +1,24 @@
 // residual_norm_prefetch - to = (x + norm(branch) * post) * scale, then s = norm(to) * next, ready,
-//   of one row, while others prefetch weights with norm(v) = v / sqrt(mean(v^2) + eps)
+//   of one row, with norm(v) = v / sqrt(mean(v^2) + eps); other workgroups prefetch matrices
 //
-//   x        read   cols f32            grid   1 workgroup that joins, then some that prefetch, all
-//   branch   read   cols f32                   the same
-//   vectors  read   post, scale, next   bytes  4 reads + 2 writes an element; a word of every MiB
-//   w        read   a matrix                   of the matrices
-//   w2       read   a matrix            needs  cols % 16 == 0; cols <= 16 RUNS WG, RUNS 1 or 2;
-//   w3       read   a matrix                   has_branch 0: nothing is added, branch is any
-//   to       write  cols f32                   buffer; has_scale 0: factor 1; a matrix that is not
-//   s        write  cols, ready              there is any buffer; s has room for a vec4 behind
-//                                              the row
+//   x        read   cols f32
+//   branch   read   cols f32
+//   vectors  read   post, scale and next at their places, in vec4s
+//   w        read   a matrix
+//   w2       read   a matrix
+//   w3       read   a matrix
+//   to       write  cols f32
+//   s        write  cols, ready, and room for a vec4 behind the row
+//   grid   one workgroup that computes the row, then some that prefetch, all the same
+//   bytes  4 reads + 2 writes an element; a word of every MiB of the matrices
+//   needs  cols % 16 == 0; cols <= 16 RUNS WG, RUNS 1 or 2; has_branch 0: nothing is added, branch
+//          is any buffer; has_scale 0: factor 1; a matrix that is not there is any buffer
 //
-// As residual_norm_runs, where a large device has nothing to do but one workgroup's join. A model
-// of many GB has more memory than a device keeps translated addresses of, so the products after it
-// would begin with looking them up: that is done meanwhile.
+// As residual_norm_runs, on a large device, where one workgroup has work and all others wait. A
+// model of many GB has more memory than a device keeps translated addresses of. The products after
+// this dispatch would begin with looking up the addresses of their matrices; here idle workgroups
+// do it.
+//
 // Reference: the nodes of rule residual_norm, in src/ops/ops_cpu.c. Tolerance 1e-10 nmse: f32 sums
 // here, f64 there.
 
@@ -50,21 +55,21 @@ fn normed() -> bool {
     return true;
 }
 
-fn finish(i : u32, c : Columns, j : Joining) {
+fn finish(i : u32, c : Columns, j : Residual) {
     let state = next_state(c, j);
-    let v = leading(c, j, state);
+    let v = block_input(c, j, state);
     put_state(i, state);
     put_run(0u, p.cols, i / 4u, make_ready(v.a, v.b, v.c, v.d));
 }
 
 // Neighbours are a MiB and a bit apart: without the bit they would all ask the same part of the
 // memory.
-const APART : u32 = 65536u + 104u; // vec4s
+const STRIDE : u32 = 65536u + 104u; // vec4s
 
 // Place k of each matrix that has one. What is read decides something that nothing depends on, so
 // that no compiler leaves the loads out.
 fn prefetch(k : u32) {
-    let at = k * APART;
+    let at = k * STRIDE;
     var seen = 0u;
     if (at < arrayLength(&w)) {
         seen = w[at].x;

@@ -58,7 +58,7 @@ fn main(@builtin(local_invocation_index) lid : u32) {
         }
     }
     storageBarrier();
-    // Whoever takes a token's count applies it, once, and leaves the table clean.
+    // The thread that takes a token's count applies it, once, and sets it to 0 again.
     for (var i = begin + lid; i < n_seen; i += WG) {
         let id = history[i];
         if (id < p.n_vocab) {

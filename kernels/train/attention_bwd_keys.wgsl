@@ -9,9 +9,9 @@
 //                                                             PACKED 0: starts is any buffer,
 //                                                             unread
 //
-// APART 1: a workgroup has one head, and head number i of every kv head sets its own sums, in copy
-// i of the keys from key0 on; sum_partials adds them up. For devices that a few kv heads do not
-// fill.
+// SEPARATE 1: a workgroup has one head, and head number i of every kv head sets its own sums, in
+// copy i of the keys from key0 on; sum_partials adds them up. For devices that a few kv heads do
+// not fill.
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here.
 
@@ -21,7 +21,7 @@
 
 //!if tier == software
 // For devices in software, as in matmul. The grid is a thread per kv head, 8 keys and 4 columns,
-// columns first. A turn of the loop takes four rows m.
+// columns first. An iteration takes four rows m.
 const WG : u32 = 16u;
 //!bind d read array<vec4<f32>>
 //!bind q read array<vec4<f32>>
@@ -94,7 +94,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 //!bind q read array<vec4<f32>>
 //!bind dk update array<vec4<f32>>
 
-override APART : u32 = 0u;
+override SEPARATE : u32 = 0u;
 
 var<workgroup> left : array<vec4<f32>, 512>;  // 32 rows m of 64 keys
 var<workgroup> right : array<vec4<f32>, 512>; // 32 rows m of 64 columns
@@ -108,7 +108,7 @@ fn put(j : u32, head : u32, c : u32, v : vec4<f32>) {
     if (j >= p.span || p.key0 + j >= p.n_key || c >= p.head_dim / 4u) {
         return;
     }
-    if (APART == 1u) {
+    if (SEPARATE == 1u) {
         let copy = head % (p.n_head / p.n_kv_head) * min(p.span, p.n_key - p.key0);
         dk[key_at(copy + j, kv_head_of(head)) + c] = v;
     } else {
@@ -132,7 +132,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
     let group = flat_group(wid, num);
     let c0 = group % c_tiles * 16u;
     let j0 = group / c_tiles % j_tiles * 64u;
-    let heads = select(p.n_head / p.n_kv_head, 1u, APART == 1u); // of the workgroup
+    let heads = select(p.n_head / p.n_kv_head, 1u, SEPARATE == 1u); // of the workgroup
     let head = group / c_tiles / j_tiles * heads;
     if (head >= p.n_head) {
         return;

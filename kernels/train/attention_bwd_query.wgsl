@@ -114,7 +114,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
                 v = d[((h * p.rows + m) * p.span + j0) / 4u + r];
             }
             put_left(t + 8u * i, r, v);
-            // Two rows of keys a turn of the loop: 16 vectors of 32 rows.
+            // Two rows of keys an iteration: 16 vectors of 32 rows.
             let row = id / 16u + 4u * i;
             let c = c0 + id % 16u;
             let key = min(p.key0 + j0 + row, p.n_key - 1u);

@@ -3,7 +3,7 @@
 //
 //   starts  read    i32 a position                grid   one workgroup a (head, row)
 //   s       update  n_head x rows x span f32      bytes  5 reads + 2 writes an element
-//   d       update  n_head x rows x span f32      needs  FORWARD 1: d is any buffer, untouched;
+//   d       update  n_head x rows x span f32      needs  FORWARD 1: d is any buffer, unread;
 //                                                        PACKED 0: starts is any buffer, unread
 //
 // Reference: attend_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-9 nmse: f32 here, the device's

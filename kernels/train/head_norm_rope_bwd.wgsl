@@ -48,15 +48,15 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         if (i < p.n_pair) {
             let c = table[turn + i];
             let s = table[turn + p.n_pair + i];
-            let turned = a * c + b * s;
+            let rotated = a * c + b * s;
             b = b * c - a * s;
-            a = turned;
+            a = rotated;
         }
         if (p.has_w != 0u) {
             a *= w[i];
             b *= w[i + half];
         }
-        d[at + i] = a; // only this thread comes back to them
+        d[at + i] = a; // only this thread reads them again
         d[at + i + half] = b;
         let u = x[at + i];
         let v = x[at + i + half];

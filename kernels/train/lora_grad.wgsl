@@ -117,7 +117,7 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 //!else
 
 override LANES : u32 = 8u;   // LANES * GROUPS: at most 256
-override GROUPS : u32 = 32u; // 1: nobody waits for others
+override GROUPS : u32 = 32u; // 1: no barriers
 
 var<workgroup> parts : array<mat4x4<f32>, 256>;
 

@@ -1,4 +1,4 @@
-// lora_in - z[t] = M (m * x)[t], where M has few rows: A, or B turned; DROP 0: m is 1
+// lora_in - z[t] = M (m * x)[t], where M has few rows: A, or B transposed; DROP 0: m is 1
 //   (training)
 //
 //   x  read   n_tok x cols f32       grid   a workgroup per 4 rows t and 16 rows of M, t first
@@ -6,8 +6,8 @@
 //   z  write  n_tok x z_stride f32   needs  cols, stride % 4 == 0; rank % 8 == 0
 //
 // The rows of M from `at` on give the columns of z from `at` on.
-// Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums meet at the
-// end.
+// Each thread has every WG-th vector of columns of 4 x 16 products; the threads' sums are added
+// up at the end.
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
 //!axis tier plain software
@@ -36,7 +36,7 @@ struct Params {
 // first.
 const WG : u32 = 16u;
 
-// Four columns of four rows of M, turned.
+// Four columns of four rows of M, transposed.
 fn m_four(at : u32) -> mat4x4<f32> {
     let n = p.stride / 4u;
     return transpose(mat4x4<f32>(m[at], m[at + n], m[at + 2u * n], m[at + 3u * n]));

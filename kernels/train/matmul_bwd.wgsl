@@ -13,11 +13,7 @@
 // n_split > 1 each share of the rows is set, not added, in an n_tok x cols of its own in dx;
 // sum_partials adds them up.
 //
-// A step takes LOADS * TOKS / 8 rows of W: each thread decodes LOADS eights of columns and brings
-// as many of dy to workgroup memory, where both lie row by row of W. A thread has 8 x 8 results:
-// columns 4r .. 4r + 3 and the same COLS / 2 further on, rows t alike, so a row of W is four loads
-// for 64 multiply-adds. With LOADS 1 the next step is on its way while one is computed. COLS =
-// TOKS, 64 or 128; WG = COLS * TOKS / 64; LOADS * TOKS <= 256, and 1 where they are 128.
+// lib/tile_columns.wgsl says how.
 //
 // Reference: linear_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: f32 sums here, f64 there.
 
@@ -57,7 +53,7 @@ fn scales4(at : u32) -> vec4<f32> {
 
 //!if tier == software
 // For devices in software, as in matmul. The grid is a thread per 8 columns of W and 8 rows t,
-// columns first; n_split is 1. A turn of the loop takes four rows of W.
+// columns first; n_split is 1. An iteration takes four rows of W.
 const WG : u32 = 16u;
 
 // Results of a thread: rows t are the columns.
@@ -143,100 +139,44 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
 }
 //!else
 
-override COLS : u32 = 64u;
-override TOKS : u32 = 64u;
-override WG : u32 = 64u;
-override LOADS : u32 = 4u;
+//!include lib/tile_columns.wgsl
 
-var<workgroup> right : array<vec4<f32>, 512>; // rows of W: COLS columns
-var<workgroup> left : array<vec4<f32>, 512>;  // the same rows: TOKS factors
-
-// Results of a thread: rows t are the columns.
-struct Block {
-    low : mat4x4<f32>,   // columns 4r ..
-    high : mat4x4<f32>,  // columns 4r + COLS / 2 ..
-    low2 : mat4x4<f32>,  // rows t TOKS / 2 further on
-    high2 : mat4x4<f32>,
+// The adapters' rows of A follow those of W, from a whole step on.
+fn rows_of_steps() -> u32 {
+    return (p.rows + step_rows() - 1u) / step_rows() * step_rows();
 }
 
-fn plus_outer(sum : mat4x4<f32>, w : vec4<f32>, v : vec4<f32>) -> mat4x4<f32> {
-    return mat4x4<f32>(sum[0] + w * v.x, sum[1] + w * v.y, sum[2] + w * v.z, sum[3] + w * v.w);
-}
-
-// Eight columns of row k of W, or of the adapters' A.
-fn w_part(k : u32, col : u32, adapter : bool) -> Eight {
+fn w_part(row : u32, col : u32) -> Eight {
     let eights = (p.cols + 7u) / 8u;
-    if (col >= eights || k >= select(p.rows, p.rank, adapter)) {
+    let padded = rows_of_steps();
+    if (col >= eights) {
         return Eight();
     }
-    if (adapter) {
-        let at = 2u * (k * eights + col);
+    if (row < p.rows) {
+        return eight(row * eights + col);
+    }
+    if (row >= padded && row - padded < p.rank) {
+        let at = 2u * ((row - padded) * eights + col);
         return Eight(a[at], a[at + 1u]);
     }
-    return eight(k * eights + col);
+    return Eight();
 }
 
-fn factors(tok : u32, k : u32, adapter : bool) -> vec4<f32> {
-    if (k >= select(p.rows, p.rank, adapter)) {
-        return vec4<f32>();
+fn factors(tok : u32, row : u32) -> vec4<f32> {
+    let padded = rows_of_steps();
+    if (row < p.rows) {
+        return dy[(tok * p.dy_stride + p.row0 + row) / 4u];
     }
-    if (adapter) {
+    if (row >= padded && row - padded < p.rank) {
+        let k = row - padded;
         return u[(tok * p.rank + k) / 4u] * scales4(p.s_at + k);
     }
-    return dy[(tok * p.dy_stride + p.row0 + k) / 4u];
+    return vec4<f32>();
 }
 
-// What meets rows k .. k + 7.
-fn dy_part(i : u32, k : u32, adapter : bool) -> Eight {
+fn x_part(i : u32, row : u32) -> Eight {
     let tok = min(i, p.n_tok - 1u);
-    return Eight(factors(tok, k, adapter), factors(tok, k + 4u, adapter));
-}
-
-fn put_left(k : u32, tok : u32, v : vec4<f32>) {
-    let at = k * (TOKS / 4u) + tok / 4u;
-    let n = TOKS / 4u;
-    left[at][tok % 4u] = v.x;
-    left[at + n][tok % 4u] = v.y;
-    left[at + 2u * n][tok % 4u] = v.z;
-    left[at + 3u * n][tok % 4u] = v.w;
-}
-
-// Load number i of a thread: which row of the step and eight of columns; which row t and eight of
-// rows.
-struct Load {
-    k : u32,
-    col : u32,
-    tok : u32,
-    k8 : u32,
-}
-
-fn load(i : u32, id : u32) -> Load {
-    let n = i * WG + id;
-    let parts = LOADS * TOKS / 64u; // eights of rows in a step
-    return Load(n / (COLS / 8u), n % (COLS / 8u), n / parts, n % parts * 8u);
-}
-
-fn stage(l : Load, w_eight : Eight, d_eight : Eight) {
-    let at = l.k * (COLS / 4u) + 2u * l.col;
-    right[at] = w_eight.a;
-    right[at + 1u] = w_eight.b;
-    put_left(l.k8, l.tok, d_eight.a);
-    put_left(l.k8 + 4u, l.tok, d_eight.b);
-}
-
-fn plus_staged(sum : Block, r : u32, t : u32) -> Block {
-    var b = sum;
-    for (var k = 0u; k < LOADS * TOKS / 8u; k++) {
-        let w0 = right[k * (COLS / 4u) + r];
-        let w1 = right[k * (COLS / 4u) + r + COLS / 8u];
-        let x0 = left[k * (TOKS / 4u) + t];
-        let x1 = left[k * (TOKS / 4u) + t + TOKS / 8u];
-        b.low = plus_outer(b.low, w0, x0);
-        b.high = plus_outer(b.high, w1, x0);
-        b.low2 = plus_outer(b.low2, w0, x1);
-        b.high2 = plus_outer(b.high2, w1, x1);
-    }
-    return b;
+    return Eight(factors(tok, row), factors(tok, row + 4u));
 }
 
 fn put(tok : u32, col4 : u32, split : u32, v : vec4<f32>) {
@@ -271,51 +211,17 @@ fn main(@builtin(workgroup_id) wid : vec3<u32>, @builtin(num_workgroups) num : v
         return;
     }
     // Whole steps; the adapters' rows belong to the last share.
-    let step_rows = LOADS * TOKS / 8u;
-    let steps = (p.rows + step_rows - 1u) / step_rows;
-    let first = steps * split / p.n_split;
-    let last = steps * (split + 1u) / p.n_split;
-    let extra = select(0u, (p.rank + step_rows - 1u) / step_rows, split + 1u == p.n_split);
-    // 32 neighbours are 8 threads by columns and 4 by rows t.
-    let across = COLS / 64u;
-    let r = id % 8u + id / 32u % across * 8u;
-    let t = id / 8u % 4u + id / (32u * across) * 4u;
-    let mine = load(0u, id);
-    var next_w = Eight();
-    var next_d = Eight();
-    if (LOADS == 1u) {
-        let adapter = first >= last;
-        let k0 = select(first, 0u, adapter) * step_rows;
-        next_w = w_part(k0 + mine.k, col0 / 8u + mine.col, adapter);
-        next_d = dy_part(tok0 + mine.tok, k0 + mine.k8, adapter);
-    }
-    var sum = Block();
-    for (var i = first; i < last + extra; i++) {
-        if (LOADS == 1u) {
-            stage(mine, next_w, next_d);
-        } else {
-            let adapter = i >= last;
-            let k0 = select(i, i - last, adapter) * step_rows;
-            for (var j = 0u; j < LOADS; j++) {
-                let l = load(j, id);
-                stage(l, w_part(k0 + l.k, col0 / 8u + l.col, adapter),
-                      dy_part(tok0 + l.tok, k0 + l.k8, adapter));
-            }
-        }
-        workgroupBarrier();
-        if (LOADS == 1u && i + 1u < last + extra) {
-            let adapter = i + 1u >= last;
-            let k0 = select(i + 1u, i + 1u - last, adapter) * step_rows;
-            next_w = w_part(k0 + mine.k, col0 / 8u + mine.col, adapter);
-            next_d = dy_part(tok0 + mine.tok, k0 + mine.k8, adapter);
-        }
-        sum = plus_staged(sum, r, t);
-        workgroupBarrier();
-    }
-    let col4 = col0 / 4u + r;
-    put_rows(tok0 + 4u * t, col4, split, sum.low);
-    put_rows(tok0 + 4u * t, col4 + COLS / 8u, split, sum.high);
-    put_rows(tok0 + 4u * t + TOKS / 2u, col4, split, sum.low2);
-    put_rows(tok0 + 4u * t + TOKS / 2u, col4 + COLS / 8u, split, sum.high2);
+    let steps = rows_of_steps() / step_rows();
+    let extra =
+        select(0u, (p.rank + step_rows() - 1u) / step_rows(), split + 1u == p.n_split);
+    let sum = column_products(tok0, col0, steps * split / p.n_split,
+                              steps * (split + 1u) / p.n_split + extra, id);
+    let at = place(id);
+    let col4 = col0 / 4u + at.col4;
+    let tok = tok0 + 4u * at.tok4;
+    put_rows(tok, col4, split, sum.low);
+    put_rows(tok, col4 + COLS / 8u, split, sum.high);
+    put_rows(tok + TOKS / 2u, col4, split, sum.low2);
+    put_rows(tok + TOKS / 2u, col4 + COLS / 8u, split, sum.high2);
 }
 //!end

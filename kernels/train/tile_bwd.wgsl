@@ -11,7 +11,7 @@ fn place(r : u32, c : u32) -> u32 {
     return 8u * r + (c ^ (r & 7u));
 }
 
-// Rows r, r + 8, r + 16, r + 24 of W, turned: each of the four columns in one vec4.
+// Rows r, r + 8, r + 16, r + 24 of W, transposed: each of the four columns in one vec4.
 fn w_columns(r : u32, c : u32) -> mat4x4<f32> {
     return transpose(mat4x4<f32>(w_tile[place(r, c)], w_tile[place(r + 8u, c)],
                                  w_tile[place(r + 16u, c)], w_tile[place(r + 24u, c)]));

@@ -139,6 +139,21 @@ enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err)
     return out->failed ? fail_memory(err, out->n) : BZ_OK;
 }
 
+enum bz_status cli_read_file(const char *path, struct buf *out, struct bz_err *err)
+{
+    char piece[65536];
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    if (!f) return fail(err, BZ_ERR_IO, "cannot open %s: %s", path, strerror(errno));
+    while ((n = fread(piece, 1, sizeof piece, f)) > 0) buf_put(out, piece, n);
+    enum bz_status st = ferror(f)
+                            ? fail(err, BZ_ERR_IO, "cannot read %s: %s", path, strerror(errno))
+                        : out->failed ? fail_memory(err, out->n)
+                                      : BZ_OK;
+    fclose(f);
+    return st;
+}
+
 bool cli_put_text(struct str text)
 {
     bool terminal = isatty(STDOUT_FILENO);

@@ -62,6 +62,8 @@ void cli_on_signal(int number, void (*handler)(int), struct sigaction *before);
 
 /* All of standard input. */
 enum bz_status cli_read_stdin(struct buf *out, struct bz_err *err);
+/* All of a file. */
+enum bz_status cli_read_file(const char *path, struct buf *out, struct bz_err *err);
 
 /* Write a model's text, in whole code points, to standard output. Control characters but newlines
  * and tabs are withheld from a terminal: a model must not command it. False: it cannot be
@@ -77,6 +79,8 @@ int cmd_detokenize(int argc, char **argv);
 int cmd_render(int argc, char **argv);
 int cmd_logits(int argc, char **argv);
 int cmd_generate(int argc, char **argv);
+int cmd_diffuse(int argc, char **argv);
+int cmd_canvas(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_synth(int argc, char **argv);

@@ -14,20 +14,24 @@
 enum { USUAL_CONTEXT = 4096, USUAL_BATCH = 256 };
 
 static const char *const kind_names[] = {
-    [INSPECT_TEXT] = "text",
-    [INSPECT_SINGLE] = "text and towers",
-    [INSPECT_VOCABULARY] = "vocabulary",
-    [INSPECT_MMPROJ] = "mmproj",
-    [INSPECT_ADAPTER] = "adapter",
+    [INSPECT_TEXT] = "text",           [INSPECT_SINGLE] = "text and towers",
+    [INSPECT_DIFFUSION] = "diffusion", [INSPECT_VOCABULARY] = "vocabulary",
+    [INSPECT_MMPROJ] = "mmproj",       [INSPECT_ADAPTER] = "adapter",
     [INSPECT_OTHER] = "other",
 };
 
 static const char *const role_names[N_ROLE] = {
-    [ROLE_EMBEDDING] = "embeddings",    [ROLE_PLE] = "per-layer embeddings",
-    [ROLE_ATTENTION] = "attention",     [ROLE_FFN] = "feed-forward",
-    [ROLE_EXPERTS] = "experts",         [ROLE_PLE_PROJ] = "per-layer projections",
-    [ROLE_SMALL] = "norms and scalars", [ROLE_VISION] = "vision tower",
-    [ROLE_AUDIO] = "audio tower",       [ROLE_UNKNOWN] = "unknown",
+    [ROLE_EMBEDDING] = "embeddings",
+    [ROLE_PLE] = "per-layer embeddings",
+    [ROLE_ATTENTION] = "attention",
+    [ROLE_FFN] = "feed-forward",
+    [ROLE_EXPERTS] = "experts",
+    [ROLE_PLE_PROJ] = "per-layer projections",
+    [ROLE_SELF_COND] = "self-conditioning",
+    [ROLE_SMALL] = "norms and scalars",
+    [ROLE_VISION] = "vision tower",
+    [ROLE_AUDIO] = "audio tower",
+    [ROLE_UNKNOWN] = "unknown",
 };
 
 const char *inspect_kind_name(enum inspect_kind k)
@@ -48,6 +52,7 @@ static const char *const global_names[] = {
 #include "model/weights.def"
 #undef GLOBAL
 #undef LAYER
+    "self_cond_norm.weight", /* other converters' name of self_cond_pre_norm.weight */
 };
 
 static const char *const layer_names[] = {
@@ -76,6 +81,13 @@ static struct str layer_part(struct str name)
     return (struct str) { name.p + i + 1, name.n - i - 1 };
 }
 
+/* The matrices of its feed-forward; its norm is as small as any. */
+static bool is_self_conditioning(struct str name)
+{
+    return str_is(name, "self_cond_gate.weight") || str_is(name, "self_cond_up.weight") ||
+           str_is(name, "self_cond_down.weight");
+}
+
 enum inspect_role inspect_role_of(struct str name)
 {
     if (str_starts(name, "a.") || str_starts(name, "mm.a.")) return ROLE_AUDIO;
@@ -83,6 +95,7 @@ enum inspect_role inspect_role_of(struct str name)
     if (str_is(name, "token_embd.weight") || str_is(name, "output.weight")) return ROLE_EMBEDDING;
     if (str_is(name, "per_layer_token_embd.weight")) return ROLE_PLE;
     if (str_is(name, "per_layer_model_proj.weight")) return ROLE_PLE_PROJ;
+    if (is_self_conditioning(name)) return ROLE_SELF_COND;
     if (is_listed(name, global_names, sizeof global_names / sizeof *global_names))
         return ROLE_SMALL;
     struct str part = layer_part(name);
@@ -127,6 +140,7 @@ static enum inspect_kind find_kind(const struct inspect *x)
     if (str_is(type, "adapter")) return INSPECT_ADAPTER;
     if (str_is(type, "mmproj") || str_is(x->arch, "clip")) return INSPECT_MMPROJ;
     if (!g->n_tensors && gguf_find(g, "tokenizer.ggml.tokens")) return INSPECT_VOCABULARY;
+    if (str_is(x->arch, "diffusion-gemma")) return INSPECT_DIFFUSION;
     if (!str_is(x->arch, "gemma4")) return INSPECT_OTHER;
     bool towers = x->roles[ROLE_VISION].n_tensors || x->roles[ROLE_AUDIO].n_tensors;
     return towers || str_is(tokenizer, "llama") ? INSPECT_SINGLE : INSPECT_TEXT;
@@ -153,6 +167,9 @@ static void try_loading(struct inspect *x)
     if (st == BZ_OK) {
         st = model_load(&m, &x->file.gguf, &be, &x->why);
         x->bytes_a_token = m.bytes_a_token;
+        if (x->kind == INSPECT_DIFFUSION) x->bytes_a_step = m.n_bytes;
+        for (uint32_t il = 0; st == BZ_OK && il < m.config.n_layer; il++)
+            x->n_encoder_scales += weight_exists(&m.layers[il].enc_out_scale);
         if (st == BZ_OK) model_free(&m, &be);
     }
     cpu_close(&be);
@@ -174,6 +191,7 @@ static enum bz_status collect(struct inspect *x, struct bz_err *err)
     switch (x->kind) {
     case INSPECT_TEXT:
     case INSPECT_SINGLE:
+    case INSPECT_DIFFUSION:
         read_config(x);
         if (x->has_config) try_loading(x);
         return BZ_OK;
@@ -185,7 +203,8 @@ static enum bz_status collect(struct inspect *x, struct bz_err *err)
         fail(&x->why, BZ_ERR_UNSUPPORTED, "it has towers but no text model");
         return BZ_OK;
     case INSPECT_OTHER:
-        fail(&x->why, BZ_ERR_UNSUPPORTED, "its architecture is \"%s\"; this build runs gemma4",
+        fail(&x->why, BZ_ERR_UNSUPPORTED,
+             "its architecture is \"%s\"; this build runs gemma4 and diffusion-gemma",
              quote(x->arch).z);
         return BZ_OK;
     }
@@ -230,4 +249,9 @@ void inspect_layer_pattern(struct inspect_pattern *out, const struct config *c)
     }
     unit[period] = '\0';
     out->times = n / period;
+}
+
+bool inspect_is_default(const struct inspect *x, const char *key)
+{
+    return !gguf_find(&x->file.gguf, key);
 }

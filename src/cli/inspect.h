@@ -13,6 +13,7 @@
 enum inspect_kind {
     INSPECT_TEXT,       /* a text model; its towers, if any, are in another file */
     INSPECT_SINGLE,     /* text and towers in one file, as Ollama's converter makes it */
+    INSPECT_DIFFUSION,  /* a text model that denoises a canvas of tokens */
     INSPECT_VOCABULARY, /* no tensors */
     INSPECT_MMPROJ,     /* towers alone */
     INSPECT_ADAPTER,    /* LoRA */
@@ -25,8 +26,9 @@ enum inspect_role {
     ROLE_ATTENTION,
     ROLE_FFN,
     ROLE_EXPERTS,
-    ROLE_PLE_PROJ, /* what brings per-layer embeddings into the stream */
-    ROLE_SMALL,    /* norms and scalars */
+    ROLE_PLE_PROJ,  /* what brings per-layer embeddings into the stream */
+    ROLE_SELF_COND, /* what brings a step's predictions into the next step's canvas */
+    ROLE_SMALL,     /* norms and scalars */
     ROLE_VISION,
     ROLE_AUDIO,
     ROLE_UNKNOWN, /* no tensor of Gemma 4 is called so */
@@ -59,6 +61,8 @@ struct inspect {
     bool runs;         /* this build's text engine takes it */
     struct bz_err why; /* else the first reason against it */
     uint64_t bytes_a_token;
+    uint64_t bytes_a_step;     /* of a diffusion model, whose canvas uses every expert */
+    uint32_t n_encoder_scales; /* layers of a diffusion model with a scale for the encoder pass */
 };
 
 const char *inspect_kind_name(enum inspect_kind k);
@@ -79,6 +83,18 @@ void inspect_peft(struct inspect *out, struct adapter *adapter, const char *mode
 enum bz_status inspect_open(struct inspect *out, const char *model, const char *store,
                             struct bz_err *err);
 void inspect_close(struct inspect *x);
+
+/* The keys that the file of a diffusion model may leave out. */
+#define KEY_CANVAS_LENGTH     "diffusion.canvas_length"
+#define KEY_CANVAS_STEPS      "diffusion.eb_max_steps"
+#define KEY_CANVAS_T_MAX      "diffusion.eb_t_max"
+#define KEY_CANVAS_T_MIN      "diffusion.eb_t_min"
+#define KEY_CANVAS_BOUND      "diffusion.eb_entropy_bound"
+#define KEY_CANVAS_STABILITY  "diffusion.eb_stability_threshold"
+#define KEY_CANVAS_CONFIDENCE "diffusion.eb_confidence_threshold"
+
+/* Does the file leave that key to its default? */
+bool inspect_is_default(const struct inspect *x, const char *key);
 
 struct inspect_wish {
     bool keys, tensors; /* list them too */

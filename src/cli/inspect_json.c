@@ -90,6 +90,41 @@ static void put_config(struct buf *b, const struct config *c)
     buf_puts(b, "]}");
 }
 
+static void put_f32(struct buf *b, const char *name, float v)
+{
+    key(b, name);
+    json_put_f32(b, v);
+}
+
+/* `defaults` are the keys that the file does not have. */
+static void put_canvas(struct buf *b, const struct inspect *x)
+{
+    const struct canvas_config *c = &x->config.canvas;
+    key(b, "canvas");
+    buf_putc(b, '{');
+    put_u64(b, "length", c->n_canvas);
+    put_u64(b, "steps", c->n_steps);
+    put_f32(b, "t_max", c->t_max);
+    put_f32(b, "t_min", c->t_min);
+    put_f32(b, "entropy_bound", c->entropy_bound);
+    put_u64(b, "stability", c->n_stable);
+    put_f32(b, "confidence", c->confidence);
+    put_u64(b, "n_ff", c->n_ff);
+    if (x->runs) put_u64(b, "encoder_scales", x->n_encoder_scales);
+    key(b, "defaults");
+    buf_putc(b, '[');
+    static const char *const keys[] = { KEY_CANVAS_LENGTH,    KEY_CANVAS_STEPS,
+                                        KEY_CANVAS_T_MAX,     KEY_CANVAS_T_MIN,
+                                        KEY_CANVAS_BOUND,     KEY_CANVAS_STABILITY,
+                                        KEY_CANVAS_CONFIDENCE };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (!inspect_is_default(x, keys[i])) continue;
+        next_item(b);
+        json_put_string(b, str_of(keys[i]));
+    }
+    buf_puts(b, "]}");
+}
+
 static void put_sum(struct buf *b, const char *what, const char *name, const struct inspect_sum *s)
 {
     if (!s->n_tensors) return;
@@ -171,7 +206,8 @@ static void put_verdict(struct buf *b, const struct inspect *x)
     key(b, "runs");
     buf_puts(b, x->runs ? "true" : "false");
     if (x->runs) put_u64(b, "bytes_a_token", x->bytes_a_token);
-    else put_text(b, "why", str_of(x->why.text));
+    if (x->runs && x->kind == INSPECT_DIFFUSION) put_u64(b, "bytes_a_step", x->bytes_a_step);
+    if (!x->runs) put_text(b, "why", str_of(x->why.text));
 }
 
 /* ---- lists ---- */
@@ -259,6 +295,7 @@ void inspect_put_json(struct buf *b, const struct inspect *x, struct inspect_wis
     if (x->name.p) put_text(b, "name", x->name);
     if (x->file_type) put_text(b, "file_type", str_of(x->file_type));
     if (x->has_config) put_config(b, &x->config);
+    if (x->has_config && x->kind == INSPECT_DIFFUSION) put_canvas(b, x);
     if (x->kind == INSPECT_ADAPTER) {
         put_adapter(b, &x->adapter);
     } else {

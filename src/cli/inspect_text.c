@@ -56,6 +56,7 @@ static const char *kind_sentence(const struct inspect *x)
     switch (x->kind) {
     case INSPECT_TEXT: return "Gemma 4 text model (split: towers would be in an mmproj file)";
     case INSPECT_SINGLE: return "Gemma 4 text model with its towers in one file (Ollama)";
+    case INSPECT_DIFFUSION: return "Gemma 4 diffusion model: it denoises a canvas of tokens";
     case INSPECT_VOCABULARY: return "vocabulary only";
     case INSPECT_MMPROJ: return "towers only (mmproj)";
     case INSPECT_ADAPTER: return "LoRA adapter";
@@ -139,6 +140,31 @@ static void put_layers(struct buf *b, const struct config *c)
     if (c->n_ple) line(b, "  per layer", "embeddings of %u", c->n_ple);
 }
 
+/* Of a number of a canvas: " (default)" where the file does not have its key. */
+static const char *mark(const struct inspect *x, const char *key)
+{
+    return inspect_is_default(x, key) ? " (default)" : "";
+}
+
+/* How a canvas is denoised where the caller does not say. */
+static void put_canvas(struct buf *b, const struct inspect *x)
+{
+    const struct canvas_config *c = &x->config.canvas;
+    line(b, "canvas", "%u tokens%s", c->n_canvas, mark(x, KEY_CANVAS_LENGTH));
+    line(b, "  steps", "%u at most%s", c->n_steps, mark(x, KEY_CANVAS_STEPS));
+    line(b, "  temperature", "%g%s to %g%s", (double)c->t_max, mark(x, KEY_CANVAS_T_MAX),
+         (double)c->t_min, mark(x, KEY_CANVAS_T_MIN));
+    line(b, "  accepts", "tokens by entropy, while the surer ones add up to at most %g nats%s",
+         (double)c->entropy_bound, mark(x, KEY_CANVAS_BOUND));
+    line(b, "  stops", "after %u step%s without a change%s, at a mean entropy below %g nats%s",
+         c->n_stable, c->n_stable == 1 ? "" : "s", mark(x, KEY_CANVAS_STABILITY),
+         (double)c->confidence, mark(x, KEY_CANVAS_CONFIDENCE));
+    line(b, "  conditioning", "a feed-forward %u wide", c->n_ff);
+    if (x->runs)
+        line(b, "  encoder", "%u of %u layers have a scale of their own for the encoder pass",
+             x->n_encoder_scales, x->config.n_layer);
+}
+
 static void put_sum(struct buf *b, const char *name, const struct inspect_sum *s)
 {
     if (!s->n_tensors) return;
@@ -148,7 +174,8 @@ static void put_sum(struct buf *b, const char *name, const struct inspect_sum *s
 
 static void put_weights(struct buf *b, const struct inspect *x)
 {
-    bool roles = x->kind == INSPECT_TEXT || x->kind == INSPECT_SINGLE || x->kind == INSPECT_MMPROJ;
+    bool roles = x->kind == INSPECT_TEXT || x->kind == INSPECT_SINGLE ||
+                 x->kind == INSPECT_DIFFUSION || x->kind == INSPECT_MMPROJ;
     if (!x->all.n_tensors) return;
     buf_printf(b, "\n%-23s %7s %18s %12s\n", "weights", "tensors", "parameters", "size");
     for (int r = 0; r < N_ROLE && roles; r++)
@@ -204,7 +231,9 @@ static void put_verdict(struct buf *b, const struct inspect *x)
         line(b, "towers",
              "%" PRIu64 " tensors for images, %" PRIu64 " for sound: recognised, not used yet",
              v->n_tensors, a->n_tensors);
-    if (x->runs)
+    if (x->runs && x->kind == INSPECT_DIFFUSION)
+        line(b, "runs", "yes, as text; a step reads up to %s of weights", bytes(x->bytes_a_step).z);
+    else if (x->runs)
         line(b, "runs", "yes, as text; a token reads %s of weights", bytes(x->bytes_a_token).z);
     else line(b, "runs", "no: %s", x->why.text);
 }
@@ -268,6 +297,7 @@ void inspect_put_text(struct buf *b, const struct inspect *x, struct inspect_wis
              grouped(x->all.n_tensors).z);
         line(b, "header", "%s", bytes(x->file.gguf.header_bytes).z);
         if (x->has_config) put_layers(b, &x->config);
+        if (x->has_config && x->kind == INSPECT_DIFFUSION) put_canvas(b, x);
         put_weights(b, x);
         put_verdict(b, x);
     }

@@ -28,6 +28,11 @@ static const char *steps_of(const struct plan_label *label, char text[64])
 static void print_text(const struct plan *p, const char *model, const char *profile)
 {
     char steps[64];
+    if (p->pass)
+        printf(
+            strcmp(p->pass, "canvas") == 0
+                ? "A step of the canvas.\n\n"
+                : "The encoder pass, which fills the cache; --canvas: a step of the canvas.\n\n");
     printf("       steps of MODEL.md\n");
     for (uint32_t i = 0; i < p->n; i++) {
         const struct plan_line *l = &p->lines[i];
@@ -38,8 +43,8 @@ static void print_text(const struct plan *p, const char *model, const char *prof
         else printf("  %10s", "");
         printf("  %-34s %s\n", l->constants, l->weights);
     }
-    printf("\n%s on %s: %u dispatches, which read %.2f MB of weights\n", model, profile, p->n,
-           (double)p->bytes / 1e6);
+    printf("\n%s on %s, %s tier: %u dispatches, which read %.2f MB of weights\n", model, profile,
+           p->tier, p->n, (double)p->bytes / 1e6);
     printf(
         "memory: weights %.1f MB, keys and values %.1f MB, intermediates %.1f MB, scratch of this "
         "step %.1f MB\n",
@@ -92,11 +97,13 @@ static bool print_json(const struct plan *p, const char *profile)
 {
     struct buf b = { 0 };
     buf_printf(&b,
-               "{\"profile\":\"%s\",\"dispatches\":%u,\"bytes\":%llu,\"weight_bytes\":%llu,"
-               "\"cache_bytes\":%llu,\"intermediate_bytes\":%llu,\"scratch_bytes\":%llu,\"plan\":[",
-               profile, p->n, (unsigned long long)p->bytes, (unsigned long long)p->weight_bytes,
-               (unsigned long long)p->cache_bytes, (unsigned long long)p->act_bytes,
-               (unsigned long long)p->scratch_bytes);
+               "{\"profile\":\"%s\",\"tier\":\"%s\",%s%s%s\"dispatches\":%u,\"bytes\":%llu,"
+               "\"weight_bytes\":%llu,\"cache_bytes\":%llu,\"intermediate_bytes\":%llu,"
+               "\"scratch_bytes\":%llu,\"plan\":[",
+               profile, p->tier, p->pass ? "\"pass\":\"" : "", p->pass ? p->pass : "",
+               p->pass ? "\"," : "", p->n, (unsigned long long)p->bytes,
+               (unsigned long long)p->weight_bytes, (unsigned long long)p->cache_bytes,
+               (unsigned long long)p->act_bytes, (unsigned long long)p->scratch_bytes);
     for (uint32_t i = 0; i < p->n; i++) {
         if (i) buf_putc(&b, ',');
         buf_putc(&b, '\n');
@@ -141,7 +148,8 @@ static bool read_rules(const struct cli_command *c, const char *list, uint32_t *
 
 static const char about[] =
     "The dispatches of one step on a GPU, and of drawing a token after it: kernel, workgroups,\n"
-    "bytes of weights, constants, matrices. Needs no GPU and reads no weights.\n"
+    "bytes of weights, constants, matrices. Needs no GPU and reads no weights. Of a diffusion\n"
+    "model it is the encoder pass, which fills the cache, or (--canvas) a step of the canvas.\n"
     "\n"
     "device profiles (--device-profile NAME; the default is the first):\n";
 
@@ -164,18 +172,22 @@ static const char *about_all(char text[4096])
 int cmd_plan(int argc, char **argv)
 {
     uint64_t rows = 1, horizon = 0, rank = 0, n_context = 0, n_batch = 512;
-    const char *profile = "nvidia", *store = NULL, *model, *without = "";
+    const char *profile = "nvidia", *store = NULL, *model, *without = "", *tier = NULL;
     char text[4096];
     struct plan_options o = { 0 };
     bool json = false;
     const struct cli_option options[] = {
         { "--rows", "N", "tokens read at once; default 1, a token that is written", CLI_U64, &rows,
           NULL },
+        { "--canvas", NULL, "a step of a diffusion model's canvas", CLI_FLAG, &o.canvas, NULL },
         { "--horizon", "N", "positions that attention is shaped for; default 128", CLI_U64,
           &horizon, NULL },
         { "--adapter", "PATH", "with this LoRA adapter", CLI_STR, &o.adapter, NULL },
         { "--rank", "N", "with an adapter of this rank on every linear", CLI_U64, &rank, NULL },
         { "--device-profile", "NAME", "the device; default nvidia", CLI_STR, &profile, NULL },
+        { "--tier", "NAME",
+          "kernels at most: matrix, subgroup or plain; default the profile's limits'", CLI_STR,
+          &tier, NULL },
         { "--without", "RULES", "without these rules of fusion: names, or all", CLI_STR, &without,
           NULL },
         { "--ctx", "N", "tokens of context; default 4096", CLI_U64, &n_context, NULL },
@@ -190,6 +202,9 @@ int cmd_plan(int argc, char **argv)
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     o.profile = gpu_profile_find(profile);
     if (!o.profile) return misuse_profile(&c, profile);
+    if (tier && !(o.tier = plan_tier_find(tier)))
+        return cli_misuse(&c, "there is no tier \"%s\"; there are matrix, subgroup and plain",
+                          tier);
     if (!read_rules(&c, without, &o.without, &code)) return code;
     if (!rows || (rows | horizon | rank | n_context | n_batch) > INT32_MAX)
         return cli_misuse(&c, "that number of tokens is out of range");

@@ -18,12 +18,29 @@ static const char chat_template[] =
 
 /* ---- metadata ---- */
 
+static const char *architecture(const struct synth_size *s)
+{
+    return s->n_canvas ? "diffusion-gemma" : "gemma4";
+}
+
+/* A key of the architecture: "gemma4." and its name. */
+struct key {
+    char z[64];
+};
+
+static struct key key(const struct synth_size *s, const char *name)
+{
+    struct key k;
+    snprintf(k.z, sizeof k.z, "%s.%s", architecture(s), name);
+    return k;
+}
+
 static void put_general(struct gguf_writer *w, const struct synth_plan *p)
 {
     const struct synth_options *o = &p->options;
     char name[96];
     snprintf(name, sizeof name, "Synthetic Gemma 4 %s", o->size->label);
-    gguf_put_str(w, "general.architecture", str_of("gemma4"));
+    gguf_put_str(w, "general.architecture", str_of(architecture(o->size)));
     gguf_put_str(w, "general.type", str_of("model"));
     gguf_put_str(w, "general.name", str_of(name));
     gguf_put_str(w, "general.description", str_of("random weights in the shape of the real model"));
@@ -57,36 +74,52 @@ static void put_layers(struct gguf_writer *w, const struct synth_size *s)
         swa[il] = synth_is_swa(s, il);
         n_kv[il] = (int32_t)(swa[il] ? s->n_kv_swa : s->n_kv_global);
     }
-    put_layer_numbers(w, "gemma4.feed_forward_length", n_ff, s->n_layer);
-    put_layer_numbers(w, "gemma4.attention.head_count_kv", n_kv, s->n_layer);
-    gguf_put_array(w, "gemma4.attention.sliding_window_pattern", GGUF_BOOL, swa, s->n_layer);
+    put_layer_numbers(w, key(s, "feed_forward_length").z, n_ff, s->n_layer);
+    put_layer_numbers(w, key(s, "attention.head_count_kv").z, n_kv, s->n_layer);
+    gguf_put_array(w, key(s, "attention.sliding_window_pattern").z, GGUF_BOOL, swa, s->n_layer);
 }
 
 static void put_text(struct gguf_writer *w, const struct synth_plan *p)
 {
     const struct synth_size *s = p->options.size;
-    gguf_put_u32(w, "gemma4.block_count", s->n_layer);
-    gguf_put_u32(w, "gemma4.context_length", p->options.n_ctx);
-    gguf_put_u32(w, "gemma4.embedding_length", s->n_embd);
-    gguf_put_u32(w, "gemma4.attention.head_count", s->n_head);
+    gguf_put_u32(w, key(s, "block_count").z, s->n_layer);
+    gguf_put_u32(w, key(s, "context_length").z, p->options.n_ctx);
+    gguf_put_u32(w, key(s, "embedding_length").z, s->n_embd);
+    gguf_put_u32(w, key(s, "attention.head_count").z, s->n_head);
     put_layers(w, s);
-    gguf_put_u32(w, "gemma4.attention.key_length", s->dim_global);
-    gguf_put_u32(w, "gemma4.attention.value_length", s->dim_global);
-    gguf_put_u32(w, "gemma4.attention.key_length_swa", s->dim_swa);
-    gguf_put_u32(w, "gemma4.attention.value_length_swa", s->dim_swa);
-    gguf_put_f32(w, "gemma4.attention.layer_norm_rms_epsilon", 1e-6f);
-    gguf_put_u32(w, "gemma4.attention.sliding_window", s->n_swa);
-    gguf_put_u32(w, "gemma4.attention.shared_kv_layers", s->n_shared);
-    gguf_put_u32(w, "gemma4.embedding_length_per_layer_input", s->n_ple);
-    gguf_put_f32(w, "gemma4.rope.freq_base", 1e6f);
-    gguf_put_f32(w, "gemma4.rope.freq_base_swa", 1e4f);
-    gguf_put_u32(w, "gemma4.rope.dimension_count", s->dim_global);
-    gguf_put_u32(w, "gemma4.rope.dimension_count_swa", s->dim_swa);
-    gguf_put_f32(w, "gemma4.final_logit_softcapping", 30.0f);
+    gguf_put_u32(w, key(s, "attention.key_length").z, s->dim_global);
+    gguf_put_u32(w, key(s, "attention.value_length").z, s->dim_global);
+    gguf_put_u32(w, key(s, "attention.key_length_swa").z, s->dim_swa);
+    gguf_put_u32(w, key(s, "attention.value_length_swa").z, s->dim_swa);
+    gguf_put_f32(w, key(s, "attention.layer_norm_rms_epsilon").z, 1e-6f);
+    gguf_put_u32(w, key(s, "attention.sliding_window").z, s->n_swa);
+    gguf_put_u32(w, key(s, "attention.shared_kv_layers").z, s->n_shared);
+    gguf_put_u32(w, key(s, "embedding_length_per_layer_input").z, s->n_ple);
+    gguf_put_f32(w, key(s, "rope.freq_base").z, 1e6f);
+    gguf_put_f32(w, key(s, "rope.freq_base_swa").z, 1e4f);
+    gguf_put_u32(w, key(s, "rope.dimension_count").z, s->dim_global);
+    gguf_put_u32(w, key(s, "rope.dimension_count_swa").z, s->dim_swa);
+    gguf_put_f32(w, key(s, "final_logit_softcapping").z, 30.0f);
     if (!s->n_expert) return;
-    gguf_put_u32(w, "gemma4.expert_count", s->n_expert);
-    gguf_put_u32(w, "gemma4.expert_used_count", s->n_expert_used);
-    gguf_put_u32(w, "gemma4.expert_feed_forward_length", s->n_ff_expert);
+    gguf_put_u32(w, key(s, "expert_count").z, s->n_expert);
+    gguf_put_u32(w, key(s, "expert_used_count").z, s->n_expert_used);
+    gguf_put_u32(w, key(s, "expert_feed_forward_length").z, s->n_ff_expert);
+}
+
+/* What a canvas needs beside the keys of Gemma 4. Published files have the first two only. */
+static void put_diffusion(struct gguf_writer *w, const struct synth_plan *p)
+{
+    const struct synth_size *s = p->options.size;
+    gguf_put_bool(w, key(s, "attention.causal").z, false);
+    gguf_put_u32(w, "diffusion.canvas_length", s->n_canvas);
+    if (p->options.few_keys) return;
+    gguf_put_u32(w, "diffusion.eb_max_steps", 48);
+    gguf_put_f32(w, "diffusion.eb_t_min", 0.4f);
+    gguf_put_f32(w, "diffusion.eb_t_max", 0.8f);
+    gguf_put_f32(w, "diffusion.eb_entropy_bound", 0.1f);
+    gguf_put_u32(w, "diffusion.eb_stability_threshold", 1);
+    gguf_put_f32(w, "diffusion.eb_confidence_threshold", 0.005f);
+    gguf_put_bool(w, "diffusion.shift_logits", false);
 }
 
 static void put_towers(struct gguf_writer *w, const struct synth_tower *t)
@@ -139,6 +172,7 @@ static void put_metadata(struct gguf_writer *w, const struct synth_plan *p,
     const struct synth_size *s = p->options.size;
     put_general(w, p);
     put_text(w, p);
+    if (s->n_canvas) put_diffusion(w, p);
     if (p->options.ollama) {
         put_towers(w, s->tower);
         put_ollama_vocab(w, v);
@@ -146,7 +180,7 @@ static void put_metadata(struct gguf_writer *w, const struct synth_plan *p,
     }
     synth_vocab_put(w, v);
     gguf_put_str(w, "tokenizer.chat_template", str_of(chat_template));
-    if (!s->tower) { /* 12B must never draw the marks that end media */
+    if (!s->tower && !s->n_canvas) { /* 12B must never draw the marks that end media */
         const int32_t never[] = { find_token(v, "<audio|>"), find_token(v, "<image|>") };
         gguf_put_array(w, "tokenizer.ggml.suppress_tokens", GGUF_I32, never, 2);
     }
@@ -233,18 +267,24 @@ static const char about[] =
     "  tiny-e2b tiny-e4b             a few MB: per-layer embeddings, shared keys and values\n"
     "  tiny-dense                    values equal to keys on global layers (12b, 31b)\n"
     "  tiny-wide tiny-widest         rows as long as those of 26b-a4b; of 31b\n"
-    "  tiny-moe tiny-moe-split       experts; with gate and up apart and the old names";
+    "  tiny-moe tiny-moe-split       experts; with gate and up apart and the old names\n"
+    "  diffusion tiny-diffusion      26b-a4b that denoises a canvas; a few MB";
 
 int cmd_synth(int argc, char **argv)
 {
-    const char *quant = "q4_k_m", *layout = "split", *args[2];
+    const char *quant = "q4_k_m", *layout = "split", *dialect = "two-scales", *args[2];
     uint64_t seed = 1, n_ctx = 0, n_vocab = 0;
-    bool force = false, hollow = false;
+    bool force = false, hollow = false, few_keys = false;
     const struct cli_option options[] = {
         { "--quant", "MIX", MIX_NAMES " (default q4_k_m)", CLI_STR, &quant, NULL },
         { "--seed", "N", "another seed, other weights (default 1)", CLI_U64, &seed, NULL },
         { "--layout", "NAME", "split (llama.cpp) or ollama (towers inside)", CLI_STR, &layout,
           NULL },
+        { "--dialect", "NAME",
+          "of a diffusion model: two-scales (default), or one-scale for both passes", CLI_STR,
+          &dialect, NULL },
+        { "--few-keys", NULL, "a diffusion model without the keys that have defaults", CLI_FLAG,
+          &few_keys, NULL },
         { "--ctx", "N", "context length to write down", CLI_U64, &n_ctx, NULL },
         { "--vocab", "N", "tokens in the vocabulary, 512 to 262144", CLI_U64, &n_vocab, NULL },
         { "--hollow", NULL, "leave the matrices out: holes that take no room on the disk", CLI_FLAG,
@@ -260,6 +300,8 @@ int cmd_synth(int argc, char **argv)
 
     struct synth_options o = { .size = synth_size_find(args[0]),
                                .ollama = strcmp(layout, "ollama") == 0,
+                               .one_scale = strcmp(dialect, "one-scale") == 0,
+                               .few_keys = few_keys,
                                .seed = seed,
                                .n_ctx = (uint32_t)n_ctx,
                                .n_vocab = (uint32_t)n_vocab,
@@ -268,6 +310,11 @@ int cmd_synth(int argc, char **argv)
     if (!mix_find(quant, &o.mix)) return cli_misuse(&c, "--quant cannot be \"%s\"", quant);
     if (!o.ollama && strcmp(layout, "split") != 0)
         return cli_misuse(&c, "--layout cannot be \"%s\"", layout);
+    if (!o.one_scale && strcmp(dialect, "two-scales") != 0)
+        return cli_misuse(&c, "--dialect cannot be \"%s\"", dialect);
+    if ((o.one_scale || o.few_keys) && !o.size->n_canvas)
+        return cli_misuse(&c, "%s is no diffusion model; --dialect and --few-keys are for those",
+                          o.size->name);
     if (n_ctx > INT32_MAX) return cli_misuse(&c, "--ctx cannot be %" PRIu64, n_ctx);
     if (n_vocab && (n_vocab < SYNTH_VOCAB_MIN || n_vocab > SYNTH_VOCAB_FULL))
         return cli_misuse(&c, "--vocab must be between %u and %u", SYNTH_VOCAB_MIN,

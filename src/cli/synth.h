@@ -37,6 +37,7 @@ struct synth_size {
     uint32_t n_expert, n_expert_used, n_ff_expert;
     bool v_is_k;                     /* global layers have no value projection */
     bool old_experts;                /* gate and up apart, the old name of the experts' scale */
+    uint32_t n_canvas;               /* tokens of a diffusion model's canvas; 0: it has none */
     const struct synth_tower *tower; /* NULL: never published in one file with its towers */
 };
 
@@ -62,6 +63,9 @@ struct synth_options {
     const struct synth_size *size;
     enum mix_id mix;
     bool ollama; /* one file with towers, as Ollama's own converter makes it */
+    /* Of a diffusion model: the dialect whose layers have one scale for both passes, and whose
+     * self-conditioning norm has another name; without the keys that have defaults. */
+    bool one_scale, few_keys;
     uint64_t seed;
     uint32_t n_ctx, n_vocab; /* 0: the size's own */
     bool hollow;             /* matrices are zeros, which take no room on the disk */

@@ -46,6 +46,10 @@ static const struct synth_size sizes[] = {
       .n_kv_swa = 8, .n_kv_global = 2, .dim_swa = 256, .dim_global = 512, .period = 6,
       .n_swa = 1024, .n_ctx = 262144, .n_vocab = 262144, .n_ff = 2112, .n_expert = 128,
       .n_expert_used = 8, .n_ff_expert = 704, .v_is_k = true, .tower = &tower_large },
+    { .name = "diffusion", .label = "Diffusion 26B-A4B", .n_layer = 30, .n_embd = 2816,
+      .n_head = 16, .n_kv_swa = 8, .n_kv_global = 2, .dim_swa = 256, .dim_global = 512,
+      .period = 6, .n_swa = 1024, .n_ctx = 262144, .n_vocab = 262144, .n_ff = 2112,
+      .n_expert = 128, .n_expert_used = 8, .n_ff_expert = 704, .v_is_k = true, .n_canvas = 256 },
     { .name = "31b", .label = "31B", .n_layer = 60, .n_embd = 5376, .n_head = 32, .n_kv_swa = 16,
       .n_kv_global = 4, .dim_swa = 256, .dim_global = 512, .period = 6, .n_swa = 1024,
       .n_ctx = 262144, .n_vocab = 262144, .n_ff = 21504, .v_is_k = true, .tower = &tower_large },
@@ -74,6 +78,10 @@ static const struct synth_size sizes[] = {
       .n_head = 4, .n_kv_swa = 2, .n_kv_global = 2, .dim_swa = 64, .dim_global = 128, .period = 2,
       .n_swa = 24, .n_ctx = 4096, .n_vocab = 1024, .n_ff = 96, .n_expert = 12, .n_expert_used = 3,
       .n_ff_expert = 160, .v_is_k = true, .old_experts = true, .tower = &tower_tiny },
+    { .name = "tiny-diffusion", .label = "tiny Diffusion", .n_layer = 6, .n_embd = 256,
+      .n_head = 4, .n_kv_swa = 2, .n_kv_global = 1, .dim_swa = 64, .dim_global = 128, .period = 3,
+      .n_swa = 40, .n_ctx = 4096, .n_vocab = 1024, .n_ff = 160, .n_expert = 16,
+      .n_expert_used = 4, .n_ff_expert = 96, .v_is_k = true, .n_canvas = 48 },
 };
 /* clang-format on */
 
@@ -142,6 +150,16 @@ static void add_matrix(struct synth_plan *p, uint32_t n_in, uint32_t n_out, uint
                    name);
 }
 
+/* The gated MLP through which a canvas sees what the step before predicted. */
+static void plan_self_conditioning(struct synth_plan *p)
+{
+    const struct synth_size *s = p->options.size;
+    add_norm(p, s->n_embd, "self_cond_", p->options.one_scale ? "norm.weight" : "pre_norm.weight");
+    add_matrix(p, s->n_embd, s->n_ff, 0, "self_cond_", "gate.weight");
+    add_matrix(p, s->n_embd, s->n_ff, 0, "self_cond_", "up.weight");
+    add_matrix(p, s->n_ff, s->n_embd, 0, "self_cond_", "down.weight");
+}
+
 static void plan_globals(struct synth_plan *p)
 {
     const struct synth_size *s = p->options.size;
@@ -152,6 +170,7 @@ static void plan_globals(struct synth_plan *p)
     struct synth_tensor *rope = synth_plan_add(p, QUANT_F32, (uint64_t[4]) { s->dim_global / 2 }, 0,
                                                0, "rope_freqs.weight");
     if (rope) rope->is_rope = true;
+    if (s->n_canvas) plan_self_conditioning(p);
     if (!n_ple) return;
     /* Rows are multiplied by sqrt(n_ple), and met by a projection of deviation 1. */
     synth_plan_add(p, QUANT_BF16, (uint64_t[4]) { n_ple, n_vocab }, 0,
@@ -222,8 +241,10 @@ static void plan_layer(struct synth_plan *p, uint32_t il)
         add_matrix(p, s->n_ple, s->n_embd, 0, blk, "proj.weight");
         add_norm(p, s->n_embd, blk, "post_norm.weight");
     }
-    float fade = powf(0.02f, 1.0f / (float)s->n_layer);
-    add_vector(p, 1, fade > 0.5f ? fade : 0.5f, 0.03f, blk, "layer_output_scale.weight");
+    float fade = fmaxf(0.5f, powf(0.02f, 1.0f / (float)s->n_layer));
+    add_vector(p, 1, fade, 0.03f, blk, "layer_output_scale.weight");
+    if (s->n_canvas && !p->options.one_scale)
+        add_vector(p, 1, fade, 0.03f, blk, "enc_layer_output_scale.weight");
 }
 
 /* Give every tensor its type, now that the whole list is known. */
@@ -250,7 +271,8 @@ enum bz_status synth_plan_make(struct synth_plan *out, const struct synth_option
     if (!p.options.n_vocab) p.options.n_vocab = s->n_vocab;
     if (options->ollama && !s->tower)
         return fail(err, BZ_ERR_UNSUPPORTED,
-                    "%s is published as two files only; there is no single-file layout of it",
+                    "%s is not published with its towers in one file; there is no such layout of "
+                    "it",
                     s->name);
     plan_globals(&p);
     for (uint32_t il = 0; il < s->n_layer; il++) plan_layer(&p, il);

@@ -48,9 +48,9 @@ static enum bz_status write_rows(const struct gpu_adapted *d, uint32_t i, const 
     uint32_t rank = l->a.rows, cols = w->cols, rows = w->rows;
     size_t n_a = (size_t)rank * cols, n_b = (size_t)rank * rows;
     float *a = mem_alloc(n_a, sizeof *a), *b = mem_alloc(n_b, sizeof *b);
-    float *turned = mem_alloc(n_b, sizeof *turned);
+    float *transposed = mem_alloc(n_b, sizeof *transposed);
     enum bz_status st =
-        a && b && turned ? BZ_OK : fail_memory(err, (n_a + 2 * n_b) * sizeof(float));
+        a && b && transposed ? BZ_OK : fail_memory(err, (n_a + 2 * n_b) * sizeof(float));
     for (uint32_t mat = 0; st == BZ_OK && mat < w->n_mat; mat++) {
         st = source_read(l->a.src, l->a.offset + mat * n_a * 4, a, n_a * 4, err);
         if (st == BZ_OK) st = source_read(l->b.src, l->b.offset + mat * n_b * 4, b, n_b * 4, err);
@@ -60,12 +60,12 @@ static enum bz_status write_rows(const struct gpu_adapted *d, uint32_t i, const 
             gpu_buffer_write(d->a, (to + k) * padded(cols) * 4, a + (size_t)k * cols, cols * 4);
         for (uint32_t row = 0; row < rows; row++)
             for (uint32_t k = 0; k < rank; k++)
-                turned[(size_t)k * rows + row] = b[(size_t)row * rank + k];
-        gpu_buffer_write(d->b, to * rows * 4, turned, (uint32_t)n_b * 4);
+                transposed[(size_t)k * rows + row] = b[(size_t)row * rank + k];
+        gpu_buffer_write(d->b, to * rows * 4, transposed, (uint32_t)n_b * 4);
     }
     mem_free(a);
     mem_free(b);
-    mem_free(turned);
+    mem_free(transposed);
     return st;
 }
 

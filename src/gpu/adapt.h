@@ -1,7 +1,7 @@
 /* adapt.h - the adapters of a linear on the device: all of them as one pair of matrices.
  *
- * However many adapters hang on a linear, z = A x is one product and B z rides along with W x, so
- * they cost one dispatch more and not two each. The layout is that of kernels/lib/lora.wgsl.
+ * However many adapters a linear has, z = A x is one product, and B z is added by the dispatch of W
+ * x. So they cost one dispatch more, and not two each. The layout is that of kernels/lib/lora.wgsl.
  */
 #ifndef BEZEL_GPU_ADAPT_H
 #define BEZEL_GPU_ADAPT_H
@@ -13,10 +13,10 @@ enum { MAX_ADAPTED = 16 };
 
 /* Zero is none. */
 struct gpu_adapted {
-    uint32_t rank;                         /* of all together: lora_width() */
-    gpu_buffer a;                          /* n_mat x rank x cols f32, rows of whole eights */
-    gpu_buffer b;                          /* n_mat x rank x rows f32: B turned; then rank scales */
-    uint32_t n;                            /* the adapters in it */
+    uint32_t rank; /* of all together: lora_width() */
+    gpu_buffer a;  /* n_mat x rank x cols f32, rows of whole eights */
+    gpu_buffer b;  /* n_mat x rank x rows f32: B transposed; then rank scales */
+    uint32_t n;    /* the adapters in it */
     const struct lora *which[MAX_ADAPTED]; /* only compared, never looked into */
     uint32_t at[MAX_ADAPTED];              /* first row of each in a and b */
 };

@@ -1,9 +1,9 @@
 /* formats.c - in which form a value is kept for those that read it.
  *
- * A device that multiplies int8 reads rows as int8 planes (kernels/lib/acts.wgsl) in products with
- * codes. Who makes such a value has them beside the f32 numbers at hand, so it writes both: the
- * planes are room of its group, and exist as long as the value does. Within a group the function
- * that runs it sees to that itself.
+ * Products of few rows with codes read rows in planes (kernels/lib/acts.wgsl): int8 planes where
+ * the device multiplies int8, else f32 planes. The kernel that makes such a value writes the planes
+ * beside the f32 numbers. The planes are room of its group, and exist as long as the value does.
+ * Within a group the function that runs it sees to that itself.
  */
 #include "gpu/fuse.h"
 #include "gpu/ops_gpu_impl.h"
@@ -49,7 +49,7 @@ void gpu_formats(const struct gpu_ops *g, struct tape *t)
         struct group *group = n->group;
         struct value *x = group->place == n ? made_ready(group) : NULL;
         if (!x || !gpu_makes_ready(g, 1, x->at.cols)) continue;
-        if (!x->ready && g->int8 && is_wanted(x, group)) x->ready = tape_room(t, x, x->at.cols);
+        if (!x->ready && is_wanted(x, group)) x->ready = tape_room(t, x, x->at.cols);
         if (!x->ready || t->failed) continue;
         x->ready->most = g->tuning->matmul_from - 1;
         group_add_room(group, x->ready);

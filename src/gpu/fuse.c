@@ -1,7 +1,8 @@
-/* fuse.c - the table of rules, and those that stand alone.
+/* fuse.c - the table of rules, and those that are in no other file.
  *
- * Every rule is tried once at every node, in the order of rules.def. What a rule looks at is the
- * tape: who makes a value, who reads it. group_join() sees to it that nothing is lost by it.
+ * Every rule is tried once at every node, in the order of rules.def. A rule looks at the tape:
+ * which node makes a value, which nodes read it. group_join() refuses a group by which a value
+ * would be lost.
  */
 #include "gpu/fuse.h"
 
@@ -126,8 +127,8 @@ void match_router(struct tape *t, struct node *n)
     group_join(t, &g, parts, 5);
 }
 
-/* ---- beside it the product before it, which needs nothing of it: by = h, y[0] = D h, w[1] = D
- * ---- */
+/* ---- the router, and in the same dispatch a product that needs nothing of it: by = h, y[0] = D h,
+ * w[1] = D ---- */
 
 static void run_linear_router(struct run *r, const struct group *g, uint32_t pos)
 {
@@ -155,7 +156,7 @@ void match_linear_router(struct tape *t, struct node *n)
     group_join(t, &g, parts, 2);
 }
 
-/* ---- the experts that it chooses: y[1], experts ---- */
+/* ---- the router and the experts that it chooses: y[1], experts ---- */
 
 static void run_router_experts(struct run *r, const struct group *g, uint32_t pos)
 {

@@ -12,7 +12,7 @@ enum gpu_rule {
     N_GPU_RULES
 };
 
-/* backend.fuse: join groups of t by every rule that is not in struct gpu_ops.without, then choose
+/* backend.fuse: make groups of t by every rule that is not in struct gpu_ops.without, then choose
  * in which forms values are kept. */
 void gpu_fuse(void *gpu_ops, struct tape *t);
 

@@ -1,7 +1,7 @@
 /* fuse_heads.c - rules of attention: from the projections to the product after it.
  *
- * The ops behind these rules work in place on the projections q, k and v, so nobody else may read
- * those.
+ * The ops behind these rules work in place on the projections q, k and v, so no other node may
+ * read those.
  */
 #include "gpu/fuse_impl.h"
 #include "gpu/ops_gpu_impl.h"
@@ -49,7 +49,7 @@ static void run_heads_write(struct run *r, const struct group *g, uint32_t pos)
     gpu_heads_write(r, g->write->with.kv, &h, pos + g->k->row0, g->eps);
 }
 
-/* Is the raw projection of keys, or of both, read by these norms and nobody else? */
+/* Is the raw projection of keys (or of keys and values) read by these norms and by nothing else? */
 static bool is_theirs(const struct value *raw, const struct node *a, const struct node *b)
 {
     for (const struct use *u = raw->uses; u; u = u->next)
@@ -74,8 +74,8 @@ void match_heads_write(struct tape *t, struct node *n)
     group_join(t, &g, parts, 3);
 }
 
-/* ---- the same, and attention of one layer: q, q_w, attend, attn; k NULL: the cache is there
- * already ---- */
+/* ---- keys and values to the cache, and attention of one layer: q, q_w, attend, attn; k NULL: the
+ * cache is there already ---- */
 
 static void run_attend_heads(struct run *r, const struct group *g, uint32_t pos)
 {
@@ -83,8 +83,8 @@ static void run_attend_heads(struct run *r, const struct group *g, uint32_t pos)
     gpu_attend(r, &g->attn->at, g->attend->with.kv, &h, g->attend->n, pos + g->q->row0, g->eps);
 }
 
-/* Who writes the same rows of this cache, all of whose heads turn by the same angles; NULL: nobody.
- */
+/* The group that writes the same rows of this cache, all of whose heads are rotated by the same
+ * angles; NULL: there is none. */
 static struct group *writer_of(const struct node *attend, const struct group *q)
 {
     const struct node *n = attend->before;

@@ -64,7 +64,7 @@ static void run_residual(struct run *r, const struct group *g, uint32_t pos)
     gpu_residual_norm(r, &j);
 }
 
-/* A kernel reaches both branches by one binding where they lie in one buffer. */
+/* Place both branches in one buffer: then a kernel reaches them by one binding. */
 static void lie_together(const struct group *g)
 {
     bool free = !g->other->over && !g->branch->over && !g->other->own && !g->branch->own &&
@@ -116,7 +116,7 @@ void match_residual_norm(struct tape *t, struct node *n)
     group_join(t, &g, parts, 2);
 }
 
-/* ---- the products after it ---- */
+/* ---- the products that read residual_norm ---- */
 
 static void run_norm_gate_up(struct run *r, const struct group *g, uint32_t pos)
 {
@@ -176,18 +176,18 @@ static void run_norm_linears(struct run *r, const struct group *g, uint32_t pos)
     gpu_norm_linears(r, &j, y, g->w, g->n_linears);
 }
 
-/* Is product a to come before b? The widest first: kernels for a mixture of formats expect the
- * queries there. */
+/* Does product a come before b? The one with the most rows is first: kernels for a mixture of
+ * formats expect the queries there. */
 static bool comes_before(const struct node *a, const struct node *b)
 {
     return a->w->rows != b->w->rows ? a->w->rows > b->w->rows : a->number < b->number;
 }
 
-/* A head has many more rows than any other matrix: a norm of its own costs it nothing. */
+/* A head has many more rows than any other matrix, so a norm of its own costs it nothing. */
 enum { HEAD_ROWS = 65536 };
 
-/* The products that read x, into g and parts. False: others read it, or it has too many, or one is
- * a head. */
+/* Put the products that read x into g and parts. False: other nodes read x, there are too many
+ * products, or one is a head. */
 static bool collect_linears(struct group *g, struct group **parts, const struct value *x)
 {
     for (const struct use *u = x->uses; u; u = u->next) {

@@ -18,7 +18,7 @@ static void run_linears_z(struct run *r, const struct group *g, uint32_t pos)
     gpu_linears_z(r, y, z, x, w, g->n_nodes);
 }
 
-/* Those of one segment: its second computation comes much later. */
+/* The products of one segment only: a segment's second computation comes much later. */
 void match_linears_z(struct tape *t, struct node *n)
 {
     struct group g = { .rule = RULE_LINEARS_Z, .run = run_linears_z };

@@ -14,36 +14,39 @@ enum bz_status kernel_expand(struct wgsl *out, uint32_t kernel, struct bz_err *e
     const char *path = kernel_families[family].path;
     uint32_t entry = wgsl_find(&kernel_files, str_of(path));
     if (!kernel_files.files[entry].text)
-        return fail(err, BZ_ERR_NOT_FOUND, "%s: training's kernels were not brought", path);
+        return fail(err, BZ_ERR_NOT_FOUND, "%s: the file with this kernel was not brought", path);
     return wgsl_expand(out, &kernel_files, entry, kernel >> KERNEL_FAMILY_BITS, err);
 }
 
-/* Cut a text at its `//!file PATH` lines. */
-static void cut(char *text)
+/* Split a text at its `//!file PATH` lines. Returns how many of the files were not there before. */
+static uint32_t split_files(char *text)
 {
     static const char begin[] = "//!file ";
     char *at = strstr(text, begin);
+    uint32_t n_new = 0;
     while (at) {
         char *path = at + strlen(begin), *end = strchr(path, '\n');
         uint32_t file = kernel_files.n;
         *at = 0; /* the text before ends here */
         if (end) file = wgsl_find(&kernel_files, (struct str) { path, (size_t)(end - path) });
-        if (file < kernel_files.n) kernel_file_list[file].text = end + 1;
+        if (file < kernel_files.n && !kernel_file_list[file].text) {
+            kernel_file_list[file].text = end + 1;
+            n_new++;
+        }
         at = end ? strstr(end, begin) : NULL;
     }
+    return n_new;
 }
 
 enum bz_status kernel_bring(const char *text, size_t n, struct bz_err *err)
 {
-    static char *brought; /* the files' texts point into it */
     char head[64];
-    if (brought) return BZ_OK;
     snprintf(head, sizeof head, "//!build %s\n", kernel_build);
     if (!str_starts((struct str) { text, n }, head))
         return fail(err, BZ_ERR_FORMAT,
-                    "training's kernels are of another version than the engine: load both again");
-    brought = mem_copy_str(text, n);
-    if (!brought) return fail_memory(err, n + 1);
-    cut(brought);
+                    "these kernels are of another version than the engine: load both again");
+    char *copy = mem_copy_str(text, n);
+    if (!copy) return fail_memory(err, n + 1);
+    if (!split_files(copy)) mem_free(copy); /* else files' texts point into it */
     return BZ_OK;
 }

@@ -26,8 +26,8 @@ static inline uint32_t kernel_plain(uint32_t kernel)
 /* A kernel's text. Free *out with wgsl_free, after an error too. */
 enum bz_status kernel_expand(struct wgsl *out, uint32_t kernel, struct bz_err *err);
 
-/* Take training's sources from train.wgsl of tools/kernels.py, where this build lacks them. They
- * are copied, once for all engines. BZ_ERR_FORMAT: the file belongs to other sources. */
+/* Take sources that this build lacks from train.wgsl or canvas.wgsl of tools/kernels.py. They are
+ * copied, once for all engines. BZ_ERR_FORMAT: the file belongs to other sources. */
 enum bz_status kernel_bring(const char *text, size_t n, struct bz_err *err);
 
 #endif

@@ -29,7 +29,7 @@ struct null_program {
 };
 
 static struct {
-    const struct gpu_profile *profile;
+    struct gpu_profile profile;
     bool open, failed;
     struct null_buffer *buffers;
     struct null_pipeline *pipelines;
@@ -60,7 +60,7 @@ static uint32_t take_place(void *table, uint32_t *n, uint32_t *cap, size_t size)
 void null_host_open(const struct gpu_profile *profile)
 {
     null_host_close();
-    host.profile = profile;
+    host.profile = *profile;
     host.open = true;
 }
 
@@ -112,12 +112,12 @@ const void *null_host_params(const struct null_dispatch *d, uint32_t *n)
 
 void gpu_get_limits(struct gpu_limits *out)
 {
-    *out = host.profile->limits;
+    *out = host.profile.limits;
 }
 
 void gpu_get_adapter(struct gpu_adapter *out)
 {
-    *out = host.profile->adapter;
+    *out = host.profile.adapter;
 }
 
 gpu_buffer gpu_buffer_new(uint32_t n_bytes, uint32_t usage)

@@ -22,7 +22,7 @@ struct null_dispatch {
     uint32_t groups[3]; /* workgroups */
 };
 
-/* The device to stand in for, until null_host_close. */
+/* A device like this stands in until null_host_close; the profile is copied. */
 void null_host_open(const struct gpu_profile *profile);
 void null_host_close(void);
 bool null_host_is_open(void);

@@ -344,6 +344,7 @@ static const struct backend gpu_backend = {
     .route = gpu_route,
     .copy_rows = copy_rows,
     .bwd = &gpu_backward,
+    .optional = &gpu_optional,
 };
 
 enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_err *err)
@@ -361,7 +362,9 @@ enum bz_status gpu_ops_open(struct backend *out, enum gpu_tier tier, struct bz_e
     struct gpu_adapter adapter;
     gpu_get_adapter(&adapter);
     const struct gpu_profile *profile = gpu_profile_of(&adapter, &g->rec.limits);
+    g->profile = profile->name;
     g->tuning = profile->tuning;
+    g->rec.processors = g->tuning->processors;
     g->int8 = profile->int8 && g->rec.limits.has_packed_dot;
     g->parts_room = g->tuning->parts_bytes;
     g->unused = gpu_buffer_new(16, GPU_STORAGE);

@@ -13,7 +13,7 @@
 #include "gpu/upload.h"
 #include "ops/ops.h"
 
-/* Each has what the ones before it have. */
+/* Each tier has the kernels of those before it too. */
 enum gpu_tier { TIER_PLAIN, TIER_SUBGROUP, TIER_MATRIX };
 
 /* The buffers behind a scratch of plans. The last one is the largest; programs may still bind the
@@ -42,29 +42,30 @@ enum {
     N_GPU_SCRATCH
 };
 
-/* Of a matrix product into workgroups: ops_gpu_linear.c. One of them is in splits; of one row's
- * products one has row groups of three rows. */
-enum { GPU_CUTS = GPU_MATRIX_TILES, GPU_CUT_SPLITS = 5, GPU_CUT_THREE = 4 };
+/* Tests ask for each way to divide work (struct gpu_ops.tiling), counted from 1: a tile of products
+ * of many rows, the rows of a row group, the heads of a workgroup of attention. One tiling has
+ * splits of the columns; one, for few rows of x, has row groups of three rows. */
+enum { GPU_TILINGS = GPU_MATRIX_TILES, GPU_TILING_SPLITS = 5, GPU_TILING_THREE = 4 };
 
 struct gpu_ops {
     struct recorder rec;
     struct upload upload;
     enum gpu_tier tier;
-    const struct gpu_tuning *tuning; /* of the device's profile */
+    const char *profile;             /* the name of the device's profile, */
+    const struct gpu_tuning *tuning; /* and its numbers */
     bool int8;                       /* products with codes read int8 planes: formats.c */
     uint32_t horizon;                /* positions that the program is shaped for */
     uint32_t base_pos;               /* position of row 0 at recording time */
-    uint32_t cut; /* of matrix products and of attention's heads, counted from 1; 0: by their shape.
-                     Tests run each */
-    bool wide;    /* tests: every stream is wide, past small_hidden of struct gpu_tuning */
+    uint32_t tiling;                 /* of tests; 0: chosen by the shape */
+    bool wide;        /* tests: every residual counts as one of more than small_hidden columns */
     uint32_t without; /* rules of fuse.c that are off: a bit each, by its number */
     bool roomy;       /* memory is plentiful: gradients may take larger runs at a time */
     struct gpu_scratch scratch[N_GPU_SCRATCH];
     uint32_t parts_room; /* bytes that prompts may take for splits of products: what was reserved */
     gpu_buffer div;      /* rotary divisors */
     uint32_t n_div;
-    gpu_buffer unused;    /* bound where a kernel's optional argument is absent */
-    gpu_buffer unread[3]; /* the same for what it would write */
+    gpu_buffer unused;    /* bound where a kernel's argument is optional and absent */
+    gpu_buffer unread[3]; /* the same for buffers that the kernel would write */
 };
 
 /* What a step changes; the layout of struct Step in kernels/lib/step.wgsl. */

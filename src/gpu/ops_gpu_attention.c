@@ -1,5 +1,5 @@
-/* ops_gpu_attention.c - attention over the cache, and, of one row, what comes right before and
- * after it. */
+/* ops_gpu_attention.c - attention over the cache. For one row also what comes right before it
+ * (norms, rotation, the cache) and after it (the sum of its splits, the output's product). */
 #include <stddef.h>
 
 #include "gpu/ops_gpu_bwd.h"
@@ -10,11 +10,12 @@ enum {
     MERGE_COLS = 64, /* columns that a workgroup of attn_reduce has */
 };
 
-/* How a row's attention is cut into workgroups, and where their results go. */
+/* How a row's attention is divided into workgroups, and where their results go. */
 struct splits {
     uint32_t n_split, heads, n_groups;
     struct tensor partial;
-    const struct weight *reader; /* the product after them, where they have its z; or NULL */
+    const struct weight
+        *reader; /* the product that reads the result, where the splits compute its z; or NULL */
 };
 
 enum { SPLIT_RANK = 64 }; /* of such a product's adapters, at most */
@@ -25,10 +26,10 @@ static uint32_t most_seen(const struct gpu_ops *g, uint32_t window)
     return window && window < g->horizon ? window : g->horizon;
 }
 
-/* Short histories are cut as finely as they can be, each head for itself: caches then answer for
- * those that read the same keys. Where that makes too many workgroups, heads of the same keys share
- * one, then splits grow. Enough for the longest history that this program will meet; another cut
- * would be as right. */
+/* A short history is divided as finely as possible, one head a workgroup: heads that share keys
+ * then read them from the cache. Where that makes too many workgroups, heads of the same keys share
+ * one; after that splits become longer. The splits are enough for the longest history that this
+ * program will meet; their number does not change the result. */
 static struct splits splits_of(struct run *r, const struct tensor *q, const struct kv *kv,
                                uint32_t n_head, uint32_t window)
 {
@@ -39,12 +40,12 @@ static struct splits splits_of(struct run *r, const struct tensor *q, const stru
     struct splits s = { .heads = 1 };
     uint32_t vectors = q->rows * kv->n_kv_head;
     while (s.heads < group && s.heads < SPLIT_HEADS &&
-           (g->cut ? s.heads < 1U << (g->cut - 1)
-                   : vectors * divide_up(group, s.heads) * pieces > by->split_groups))
+           (g->tiling ? s.heads < 1U << (g->tiling - 1)
+                      : vectors * divide_up(group, s.heads) * pieces > by->split_groups))
         s.heads *= 2;
     uint32_t rest = divide_up(by->split_groups, vectors * divide_up(group, s.heads));
     s.n_split = pieces < rest ? pieces : rest;
-    /* Shares of two tiles cost less than merging twice as many. */
+    /* Splits of two tiles cost less than merging twice as many splits. */
     if (pieces <= 2 * by->merged_splits && s.n_split > divide_up(pieces, 2))
         s.n_split = divide_up(pieces, 2);
     if (s.n_split > by->split_most) s.n_split = by->split_most;
@@ -54,8 +55,8 @@ static struct splits splits_of(struct run *r, const struct tensor *q, const stru
     return s;
 }
 
-/* reader: the linear that reads y next, where that is known. Each workgroup gives its part of what
- * its adapters make of y. */
+/* Add up the splits. reader: the linear that reads y, where that is known; then each workgroup adds
+ * its part of z = A y. */
 static struct gpu_z_parts reduce_splits(struct run *r, struct tensor *y, const struct splits *s,
                                         uint32_t n_vec, uint32_t head_dim,
                                         const struct weight *reader)
@@ -87,15 +88,15 @@ static struct gpu_z_parts reduce_splits(struct run *r, struct tensor *y, const s
     return z;
 }
 
-/* Threads of a workgroup that attends, and numbers of its memory: kernels/lib/attention_split.wgsl
- * and attn_decode.wgsl. */
+/* Threads of a workgroup of attn_decode or attention_split, and f32 of its memory:
+ * kernels/lib/attention_split.wgsl and attn_decode.wgsl. */
 struct attn_workgroup {
     uint32_t wg, spread, queries;
 };
 
-/* Twice as many threads have half as many tiles one after the other, which pays where a split is
- * long: of several heads, or all that a head sees. Not where the device has too little memory for
- * them. */
+/* Twice as many threads take half as many tiles one after the other. That pays where a split is
+ * long: with several heads, or where one split is all that a head sees. A device with too little
+ * workgroup memory keeps the usual number. */
 static struct attn_workgroup attn_workgroup_of(const struct gpu_ops *g, uint32_t heads, bool alone)
 {
     enum { USUAL = 256, HEAD_QUERIES = 128, SUMS = 2448 };
@@ -109,7 +110,8 @@ static struct attn_workgroup attn_workgroup_of(const struct gpu_ops *g, uint32_t
     return fits && (heads > 1 || alone) ? wide : usual;
 }
 
-/* The sizes of heads that kernels are compiled for, as the self-test has them; 0: they read it. */
+/* The sizes of heads for which kernels are compiled, as the self-test has them; 0: the kernel reads
+ * the size. */
 static uint32_t known_dim(uint32_t head_dim)
 {
     bool usual = head_dim >= 32 && head_dim <= 512 && (head_dim & (head_dim - 1)) == 0;
@@ -146,7 +148,8 @@ static const struct gpu_adapted *adapters_of(const struct weight *w)
     return w ? &((const struct gpu_weight *)w->mem)->adapted : NULL;
 }
 
-/* All that one row's heads see is short, and the product with w reads what is ready. */
+/* Is all that one row's heads see short enough for one split, and does the product with w read
+ * ready rows? */
 static bool can_attend_single(struct run *r, const struct heads *h, const struct kv *kv,
                               uint32_t window, const struct weight *w)
 {
@@ -156,8 +159,8 @@ static bool can_attend_single(struct run *r, const struct heads *h, const struct
            gpu_whole_no_lora(w) && gpu_is_codes(((const struct gpu_weight *)w->mem)->shape);
 }
 
-/* One row, from projections to the splits of its attention in one dispatch. alone: where its only
- * split goes, ready; else NULL. */
+/* One row, from projections to the splits of its attention in one dispatch. alone: where the only
+ * split goes, ready; NULL: there are several. */
 static void attend_new(struct run *r, const struct splits *s, struct kv *kv, const struct heads *h,
                        uint32_t window, uint32_t pos_offset, float eps, const struct tensor *alone)
 {
@@ -192,7 +195,7 @@ static void attend_new(struct run *r, const struct splits *s, struct kv *kv, con
                        (int)ATTN_DECODE_QUERIES == ATTN_DECODE_LORA_QUERIES &&
                        (int)ATTN_DECODE_SINGLE_SPREAD == ATTN_DECODE_LORA_SPREAD &&
                        (int)ATTN_DECODE_SINGLE_QUERIES == ATTN_DECODE_LORA_QUERIES,
-                   "one piece");
+                   "attn_decode* have the same overrides");
     struct gpu_binding bind[] = { act(h->table),   v.all,
                                   act(h->q),       act(h->k),
                                   act(h->v),       act(&kv->k),
@@ -215,8 +218,8 @@ static void attend_new(struct run *r, const struct splits *s, struct kv *kv, con
                     COUNT(bind) - (lora ? 0 : 1), s->n_groups);
 }
 
-/* Of one row with new keys where a head is one split, which needs no merging: o ready, and only
- * that. */
+/* attn_decode_single: one row with new keys where a head is one split, so that nothing is merged. o
+ * is written ready, and not as f32. */
 static void attend_single(struct run *r, const struct tensor *o, struct kv *kv,
                           const struct heads *h, uint32_t window, uint32_t pos, float eps)
 {
@@ -224,7 +227,7 @@ static void attend_single(struct run *r, const struct tensor *o, struct kv *kv,
     attend_new(r, &s, kv, h, window, pos - ops_of(r)->base_pos, eps, gpu_ready_room(o));
 }
 
-/* The same for a layer that reads another's cache. */
+/* attn_decode_shared: the same with the splits of a layer that reads another layer's cache. */
 static void attend_shared(struct run *r, const struct splits *s, const struct kv *kv,
                           const struct heads *h, uint32_t window, uint32_t pos_offset, float eps)
 {
@@ -266,7 +269,7 @@ enum {
     ATTN_DECODE_LORA_BUFFERS = 9,
 };
 
-/* On a software device: a workgroup is one subgroup of four lanes, so nobody waits. */
+/* On a software device a workgroup is one subgroup of four lanes, which needs no barrier. */
 static void attention_of_fours(struct run *r, struct tensor *y, const struct tensor *q,
                                const struct kv *kv, uint32_t n_head, uint32_t window,
                                uint32_t pos_offset)
@@ -318,7 +321,8 @@ void gpu_attention(struct run *r, struct tensor *y, const struct tensor *q, cons
                     COUNT(bind), divide_up((uint64_t)q->rows * group, 32) * kv->n_kv_head);
 }
 
-/* A new row's keys are seen by the rows after it, so more than one row takes two steps. */
+/* Can keys be written and read in one dispatch? With several rows they cannot: a row's new keys are
+ * read by the rows after it. */
 static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const struct kv *kv)
 {
     return h->q->rows == 1 && !of_fours(g) && kv->head_dim % 8 == 0 &&
@@ -328,7 +332,7 @@ static bool in_one_step(const struct gpu_ops *g, const struct heads *h, const st
            gpu_vectors_of(g, h->q_norm, h->k_norm, NULL).one;
 }
 
-/* One row: the splits of its attention. */
+/* The splits of one row's attention. */
 static void attend_one(struct run *r, const struct splits *s, struct kv *kv, const struct heads *h,
                        uint32_t window, uint32_t pos, float eps)
 {
@@ -351,7 +355,8 @@ void gpu_attend(struct run *r, struct tensor *y, struct kv *kv, const struct hea
     gpu_attention(r, y, h->q, kv, h->n_head, window, pos);
 }
 
-/* With adapters a workgroup has more to do that all of them do: so fewer take more rows. */
+/* Row groups of the product that merges splits. With adapters every workgroup adds up z as well, so
+ * fewer workgroups take more rows each. */
 static struct row_groups reduce_groups(const struct gpu_ops *g, uint32_t cols, bool adapted)
 {
     bool few = cols <= g->tuning->merge_one_row;
@@ -417,7 +422,7 @@ static bool can_reduce(const struct gpu_ops *g, const struct splits *s, const st
            s->n_split <= g->tuning->merged_splits;
 }
 
-/* And can the splits have what its adapters make of them? */
+/* Can the splits also compute z = A o, parts of which lie behind each of them? */
 static bool can_share_z(const struct gpu_ops *g, const struct splits *s, const struct kv *kv,
                         const struct tensor *y, const struct weight *w)
 {
@@ -430,8 +435,8 @@ static bool can_share_z(const struct gpu_ops *g, const struct splits *s, const s
            g->rec.limits.max_storage_buffers >= ATTN_DECODE_LORA_BUFFERS;
 }
 
-/* Few splits are merged by every workgroup of the product: that saves a dispatch. So does it where
- * heads are one split each. */
+/* Where there are few splits, every workgroup of the product merges them for itself, which saves a
+ * dispatch. Where each head is one split, nothing is merged. */
 void gpu_attend_linear(struct run *r, struct tensor *y, struct tensor *o, struct kv *kv,
                        const struct heads *h, uint32_t window, uint32_t pos, float eps,
                        const struct weight *w)

@@ -66,7 +66,7 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
                                      .b_stride = b->cols,
                                      .b_col = col,
                                      .has_db = db != NULL };
-    /* Without db something is bound that nobody else has. */
+    /* Without db a buffer is bound that no other binding of this dispatch has. */
     struct tensor none = db ? *db : gpu_scratch(r, SCRATCH_FIRST, 1, 4);
     struct gpu_binding bind[] = { act(a), act(b), act(d), act(&none) };
     gpu_dispatch_op(r, KERNEL_GELU_MUL_BWD, &p, bind, COUNT(bind),
@@ -75,15 +75,16 @@ void gpu_gelu_mul_bwd(struct run *r, struct tensor *d, struct tensor *db, const 
 
 /* ---- linear ---- */
 
-/* How a product is cut: tiles of so many columns and rows t, and in how many shares the rows of W
- * are summed. */
-struct bwd_cut {
+/* How a product is divided: tiles of so many columns and rows t, and the number of splits in which
+ * the rows of W are summed. */
+struct bwd_tiling {
     uint32_t tile, loads, n_split, n_groups;
 };
 
-static struct bwd_cut bwd_cut(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows, uint32_t cols)
+static struct bwd_tiling bwd_tiling(const struct gpu_ops *g, uint32_t n_tok, uint32_t rows,
+                                    uint32_t cols)
 {
-    struct bwd_cut c = { .tile = 64, .loads = 4, .n_split = 1 };
+    struct bwd_tiling c = { .tile = 64, .loads = 4, .n_split = 1 };
     const struct gpu_tuning *by = g->tuning;
     if (by->bwd_tile == 128 && n_tok > 64 && cols > 64) c.tile = 128, c.loads = 1;
     uint32_t tiles = divide_up(n_tok, c.tile) * divide_up(cols, c.tile);
@@ -118,25 +119,26 @@ void gpu_sum_parts(struct run *r, struct tensor *y, uint32_t first, bool fresh,
                     divide_up(p.n, 4 * 64));
 }
 
-/* dx = dx + W' dy + A' u for the rows of one buffer of W; fresh: without dx. With `first` the sum
- * is made apart. */
+/* dx = dx + W' dy + A' u for the rows of one buffer of W; fresh: without dx. Where dx begins at a
+ * later row (`first`), or the rows of W are split, the result goes to scratch and is added
+ * afterwards. */
 static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bool fresh,
                             const struct tensor *dy, const struct weight *w,
                             const struct gpu_part *part, const struct lora_bwd *lora)
 {
     struct gpu_ops *g = ops_of(r);
-    const struct bwd_cut cut = bwd_cut(g, dy->rows, part->rows, w->cols);
-    uint32_t n_tok = dy->rows, n_split = cut.n_split;
-    bool apart = n_split > 1 || first;
+    const struct bwd_tiling t = bwd_tiling(g, dy->rows, part->rows, w->cols);
+    uint32_t n_tok = dy->rows, n_split = t.n_split;
+    bool adds = n_split > 1 || first;
     struct tensor parts = *dx;
-    if (apart) parts = gpu_scratch(r, SCRATCH_PARTS, n_split * n_tok, w->cols);
+    if (adds) parts = gpu_scratch(r, SCRATCH_PARTS, n_split * n_tok, w->cols);
     struct matmul_bwd_params p = { .cols = w->cols,
                                    .rows = part->rows,
                                    .row0 = part->row0,
                                    .n_tok = n_tok,
                                    .dy_stride = dy->cols,
                                    .n_split = n_split,
-                                   .fresh = apart || fresh,
+                                   .fresh = adds || fresh,
                                    .scales = part->layout.scales,
                                    .high = part->layout.high,
                                    .d = part->layout.d,
@@ -147,16 +149,16 @@ static void part_transposed(struct run *r, struct tensor *dx, uint32_t first, bo
     enum gpu_shape shape = ((const struct gpu_weight *)w->mem)->shape;
     uint32_t software = SOFTWARE(MATMUL_BWD) | SHAPED(MATMUL_BWD, shape);
     uint64_t threads = (uint64_t)divide_up(n_tok, 8) * divide_up(w->cols, 8);
-    struct gpu_constant constants[] = { { MATMUL_BWD_COLS, (float)cut.tile },
-                                        { MATMUL_BWD_TOKS, (float)cut.tile },
-                                        { MATMUL_BWD_WG, (float)(cut.tile * cut.tile / 64) },
-                                        { MATMUL_BWD_LOADS, (float)cut.loads } };
+    struct gpu_constant constants[] = { { MATMUL_BWD_COLS, (float)t.tile },
+                                        { MATMUL_BWD_TOKS, (float)t.tile },
+                                        { MATMUL_BWD_WG, (float)(t.tile * t.tile / 64) },
+                                        { MATMUL_BWD_LOADS, (float)t.loads } };
     if (has_software(g, software))
         gpu_dispatch_op(r, software, &p, bind, COUNT(bind), divide_up(threads, SOFTWARE_WG));
     else
         record_dispatch(&g->rec, SHAPED(MATMUL_BWD, shape), constants, COUNT(constants), &p, bind,
-                        COUNT(bind), cut.n_groups);
-    if (apart) gpu_sum_parts(r, dx, first, fresh, &parts, n_split, NULL, 0);
+                        COUNT(bind), t.n_groups);
+    if (adds) gpu_sum_parts(r, dx, first, fresh, &parts, n_split, NULL, 0);
 }
 
 /* Products of vec4s: no Gemma has other rows. */
@@ -334,11 +336,11 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct t
             gpu_lora_grads(r, w, &(struct gpu_lora_rows) { z, &u, x, dy, NULL, 0 });
     }
     const struct lora_bwd without = { .u = none, .a = none, .s = none };
-    bool apart = gpu_drops(w);
+    bool drops = gpu_drops(w);
     for (uint32_t i = 0; dx && i < g->n_parts; i++)
         part_transposed(r, dx, 0, fresh && i == 0, dy, w, &g->parts[i],
-                        i || apart ? &without : &lora);
-    if (dx && apart) lora_out(r, dx, &u, w);
+                        i || drops ? &without : &lora);
+    if (dx && drops) lora_out(r, dx, &u, w);
 }
 
 static void rows_bwd(struct run *r, struct tensor *dx, const struct tensor *dy, uint32_t first)

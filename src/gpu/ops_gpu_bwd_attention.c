@@ -1,7 +1,7 @@
 /* ops_gpu_bwd_attention.c - the gradients of attention, and of the head with its loss, as
  * dispatches.
  *
- * Both cut their rows into runs, so that what is kept of probabilities is bounded however long the
+ * Both process their rows in runs, so that the probabilities in memory are bounded however long the
  * sequence and however large the vocabulary.
  */
 #include "gpu/ops_gpu_bwd.h"
@@ -91,22 +91,22 @@ static void dispatch_query(struct run *r, const struct attention_bwd_scores_para
                     p->n_head * divide_up(p->rows, 64) * divide_up(p->head_dim, 64));
 }
 
-/* Are the heads of a group summed by several workgroups? Where the device would have too few.
- */
-static bool heads_apart(const struct run *r, const struct attention_bwd_scores_params *p)
+/* Are the gradients of a group's heads stored one by one and summed by another dispatch? They are
+ * where the device would have too few workgroups. */
+static bool separate_heads(const struct run *r, const struct attention_bwd_scores_params *p)
 {
     uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
-    return p->n_head > p->n_kv_head && p->n_kv_head * tiles < ops_of(r)->tuning->heads_apart;
+    return p->n_head > p->n_kv_head && p->n_kv_head * tiles < ops_of(r)->tuning->separate_heads;
 }
 
-/* dk += s' q, the heads of a group summed; apart, each has its own part. */
+/* dk += s' q, summed over the heads of a group; separate: each head is stored by itself. */
 static void dispatch_keys(struct run *r, const struct attention_bwd_scores_params *p,
                           const struct kv *kv, const struct tensor *s, const struct tensor *q,
                           const struct tensor *dk, const struct tensor *parts)
 {
-    bool apart = heads_apart(r, p);
+    bool separate = separate_heads(r, p);
     uint32_t tiles = divide_up(p->span, 64) * divide_up(p->head_dim, 64);
-    struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(q), act(apart ? parts : dk) };
+    struct gpu_binding bind[] = { starts_of(r, kv), act(s), act(q), act(separate ? parts : dk) };
     if (has_software(ops_of(r), SOFTWARE(ATTENTION_BWD_KEYS))) {
         struct gpu_constant packed = { ATTENTION_BWD_KEYS_PACKED, kv->starts != NULL };
         uint64_t threads = (uint64_t)p->n_kv_head * divide_up(p->span, 8) * (p->head_dim / 4);
@@ -115,9 +115,9 @@ static void dispatch_keys(struct run *r, const struct attention_bwd_scores_param
         return;
     }
     struct gpu_constant constants[] = { { ATTENTION_BWD_KEYS_PACKED, kv->starts != NULL },
-                                        { ATTENTION_BWD_KEYS_APART, apart } };
+                                        { ATTENTION_BWD_KEYS_SEPARATE, separate } };
     record_dispatch(&ops_of(r)->rec, KERNEL_ATTENTION_BWD_KEYS, constants, COUNT(constants), p,
-                    bind, COUNT(bind), (apart ? p->n_head : p->n_kv_head) * tiles);
+                    bind, COUNT(bind), (separate ? p->n_head : p->n_kv_head) * tiles);
 }
 
 /* Room for what each head of a group adds to keys or values. */
@@ -126,8 +126,8 @@ static struct tensor head_parts(struct run *r, const struct attention_bwd_scores
 {
     uint32_t left = p->n_key - p->key0, keys = p->span < left ? p->span : left;
     uint32_t rows = p->n_head / p->n_kv_head * keys;
-    return heads_apart(r, p) ? gpu_scratch(r, which, rows, p->n_kv_head * p->head_dim)
-                             : (struct tensor) { 0 };
+    return separate_heads(r, p) ? gpu_scratch(r, which, rows, p->n_kv_head * p->head_dim)
+                                : (struct tensor) { 0 };
 }
 
 static void keys_and_values(struct run *r, const struct attention_bwd_scores_params *p,
@@ -137,7 +137,7 @@ static void keys_and_values(struct run *r, const struct attention_bwd_scores_par
     struct tensor dk = head_parts(r, p, SCRATCH_THIRD), dv = head_parts(r, p, SCRATCH_WIDE);
     dispatch_keys(r, p, kv, d, q, &dkv->k, &dk);
     dispatch_keys(r, p, kv, s, dy, &dkv->v, &dv);
-    if (!heads_apart(r, p)) return;
+    if (!separate_heads(r, p)) return;
     gpu_sum_parts(r, &dkv->k, p->key0, false, &dk, p->n_head / p->n_kv_head, NULL, 0);
     gpu_sum_parts(r, &dkv->v, p->key0, false, &dv, p->n_head / p->n_kv_head, NULL, 0);
 }
@@ -149,7 +149,7 @@ void gpu_attention_bwd(struct run *r, struct tensor *dq, struct kv *dkv, const s
     _Static_assert(
         sizeof(struct attention_bwd_scores_params) == sizeof(struct attention_bwd_keys_params) &&
             sizeof(struct attention_bwd_scores_params) == sizeof(struct attention_bwd_query_params),
-        "one piece");
+        "attention_bwd_* have the same Params");
     uint32_t step = run_rows(q->rows, n_head, window);
     for (uint32_t row = 0; row < q->rows; row += step) {
         uint32_t rows = q->rows - row < step ? q->rows - row : step;

@@ -1,8 +1,8 @@
 /* ops_gpu_bwd_experts.c - the gradients of a router and its experts as dispatches.
  *
- * A slot is one choice of one row. Slots are put in the order of their experts, so that a tile of
- * them shares what it reads; what a slot gives to its row, and to its expert's adapters, is
- * gathered in the order of the slots.
+ * A slot is one choice of one row. Slots are sorted by their experts, so that a tile of them shares
+ * the weights that it reads. What a slot gives to its row, and to its expert's adapters, is summed
+ * in the order of the slots.
  */
 #include "gpu/ops_gpu_bwd.h"
 

@@ -1,7 +1,7 @@
 /* ops_gpu_experts.c - the experts as dispatches.
  *
- * A slot is one choice of one row. Few slots: each reads its expert's weights. Many: they are put
- * in the order of their experts first, so that a tile of slots shares what it reads.
+ * A slot is one choice of one row. With few slots each reads its expert's weights. With many, slots
+ * are first sorted by their experts, so that a tile of slots shares the weights that it reads.
  */
 #include "gpu/ops_gpu_impl.h"
 
@@ -110,8 +110,8 @@ static void experts_matrix(struct run *r, struct tensor *h, const struct tensor 
     }
 }
 
-/* Pairs of rows for 32 lanes, or as many as a row has units; whole runs of sixteen rows, which are
- * made ready. */
+/* Row groups of gate and up: pairs of rows for 32 lanes, or for as many lanes as a row has units. A
+ * workgroup has whole runs of sixteen rows, which it leaves ready. */
 static struct row_groups pair_groups(enum gpu_shape shape, uint32_t cols)
 {
     struct row_groups t = { .lanes = 32, .rows = 2 };
@@ -120,32 +120,31 @@ static struct row_groups pair_groups(enum gpu_shape shape, uint32_t cols)
     return t;
 }
 
-/* Where h is left ready: in h itself where products read f32. NULL: it cannot be. */
+/* Where h is left ready. NULL: h cannot be ready. */
 static const struct tensor *ready_slots(struct run *r, struct tensor *h)
 {
     if (h->cols % 16) return NULL;
-    *h->ready = *h;
-    if (ops_of(r)->int8) *h->ready = gpu_ready_scratch(r, SCRATCH_READY_TOO, h->rows, h->cols);
+    *h->ready = gpu_ready_scratch(r, SCRATCH_READY_TOO, h->rows, h->cols);
     return gpu_ready_room(h);
 }
 
-/* h = gelu(gate x) * up x of every (row, slot), where x is ready; then h is too. due: the routing
- * is to be chosen by the same dispatch; or NULL. False: nothing was recorded. */
+/* h = gelu(gate x) * up x of every (row, slot), where x is ready; h is left ready. choice: the same
+ * dispatch chooses the experts by their scores; NULL: they are chosen. False: nothing was recorded.
+ */
 static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *x,
-                          const struct routing *routing, const struct gpu_choice *due,
+                          const struct routing *routing, const struct gpu_choice *choice,
                           const struct experts *e)
 {
     struct gpu_ops *g = ops_of(r);
     bool fused = weight_exists(e->gate_up);
     const struct weight *gate = fused ? e->gate_up : e->gate, *up = fused ? e->gate_up : e->up;
     const struct gpu_weight *a = gate->mem, *b = up->mem;
-    if (!gpu_ready(g, x) || !gpu_codes_no_lora(gate) || !gpu_codes_no_lora(up) ||
+    if (!gpu_ready(x) || !gpu_codes_no_lora(gate) || !gpu_codes_no_lora(up) ||
         a->shape != b->shape || a->n_parts != b->n_parts)
         return false;
-    bool planes = gpu_reads_planes(g, a->shape);
     const struct tensor *s = ready_slots(r, h);
     struct row_groups t = pair_groups(a->shape, x->cols);
-    bool routes = due != NULL;
+    bool routes = choice != NULL;
     for (uint32_t i = 0; i < a->n_parts; i++, routes = false) {
         const struct gpu_part *part = &a->parts[i];
         struct experts_gate_up_no_lora_params p = { .cols = gate->cols,
@@ -161,26 +160,27 @@ static bool gate_up_ready(struct run *r, struct tensor *h, const struct tensor *
                                                     .scales = part->layout.scales,
                                                     .high = part->layout.high,
                                                     .d = part->layout.d,
-                                                    .makes_ready = planes && s };
-        struct gpu_binding bind[8] = { act(gpu_ready(g, x)), whole(part->buffer),
-                                       whole(b->parts[i].buffer),
-                                       act(routes ? &due->scores : &routing->ids), act(h) };
-        uint32_t n = 5;
-        if (planes) bind[n++] = s ? act(s) : whole(g->unread[0]);
-        bind[n++] = routes ? act(&routing->ids) : whole(g->unread[1]);
-        bind[n++] = routes ? act(&routing->weights) : whole(g->unread[2]);
+                                                    .makes_ready = s != NULL };
+        struct gpu_binding bind[] = { act(gpu_ready(x)),
+                                      whole(part->buffer),
+                                      whole(b->parts[i].buffer),
+                                      act(routes ? &choice->scores : &routing->ids),
+                                      act(h),
+                                      s ? act(s) : whole(g->unread[0]),
+                                      routes ? act(&routing->ids) : whole(g->unread[1]),
+                                      routes ? act(&routing->weights) : whole(g->unread[2]) };
         struct gpu_constant constants[] = { { EXPERTS_GATE_UP_NO_LORA_WG, (float)t.wg },
                                             { EXPERTS_GATE_UP_NO_LORA_LANES, (float)t.lanes },
                                             { EXPERTS_GATE_UP_NO_LORA_R, (float)t.rows },
                                             { EXPERTS_GATE_UP_NO_LORA_ROUTES, routes } };
         record_dispatch(&g->rec, READY(g, EXPERTS_GATE_UP_NO_LORA, a->shape), constants,
-                        COUNT(constants), &p, bind, n,
+                        COUNT(constants), &p, bind, COUNT(bind),
                         h->rows * divide_up(p.rows, rows_of_workgroup(t)) + (routes ? p.n_tok : 0));
     }
     return true;
 }
 
-/* The same where it is not, or matrices have adapters. */
+/* The same where x is not ready, or matrices have adapters. */
 static void gate_up_floats(struct run *r, struct tensor *h, const struct tensor *x,
                            const struct routing *routing, const struct experts *e)
 {
@@ -200,7 +200,7 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
 {
     const struct weight *w = e->down;
     const struct gpu_weight *g = w->mem;
-    const struct tensor *ready = gpu_codes_no_lora(w) ? gpu_ready(ops_of(r), h) : NULL;
+    const struct tensor *ready = gpu_codes_no_lora(w) ? gpu_ready(h) : NULL;
     struct gpu_lora lora = slots_lora(r, w, h, true, routing);
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
@@ -244,15 +244,15 @@ static void experts_sum(struct run *r, struct tensor *y, const struct tensor *h,
     }
 }
 
-static void experts_apart(struct run *r, struct tensor *y, const struct tensor *x,
-                          const struct routing *routing, const struct gpu_choice *due,
-                          const struct experts *e)
+static void few_experts(struct run *r, struct tensor *y, const struct tensor *x,
+                        const struct routing *routing, const struct gpu_choice *choice,
+                        const struct experts *e)
 {
     struct tensor h = gpu_scratch(r, SCRATCH_FIRST, x->rows * routing->ids.cols, e->down->cols);
     struct tensor room = { 0 };
     h.ready = &room;
-    if (!gate_up_ready(r, &h, x, routing, due, e)) {
-        if (due) gpu_choose(ops_of(r), due);
+    if (!gate_up_ready(r, &h, x, routing, choice, e)) {
+        if (choice) gpu_choose(ops_of(r), choice);
         gate_up_floats(r, &h, x, routing, e);
     }
     experts_sum(r, y, &h, routing, e);
@@ -261,10 +261,9 @@ static void experts_apart(struct run *r, struct tensor *y, const struct tensor *
 /* ---- many rows: slots grouped by expert ---- */
 
 enum {
-    EXPERT_TILE = 32,      /* slots that share a tile of weights */
-    EXPERT_TILE_ROWS = 64, /* rows of W in it */
-    EXPERT_MATRIX_ROWS = 128,
-    EXPERT_MATRIX_WG = 128,
+    EXPERT_TILE = 32, /* slots that share a tile of weights */
+    EXPERT_MATRIX_ROWS = 64,
+    EXPERT_MATRIX_WG = 64,
 };
 
 struct expert_tiles gpu_expert_tiles(struct run *r, const struct routing *routing,
@@ -290,7 +289,7 @@ static const struct gpu_constant matrix_constants[] = { { EXPERTS_MATMUL_ROWS, E
 _Static_assert((int)EXPERTS_MATMUL_ROWS == (int)EXPERTS_GATE_UP_MATMUL_ROWS &&
                    (int)EXPERTS_MATMUL_TOKS == (int)EXPERTS_GATE_UP_MATMUL_TOKS &&
                    (int)EXPERTS_MATMUL_WG == (int)EXPERTS_GATE_UP_MATMUL_WG,
-               "one");
+               "both have the overrides of lib/tile");
 
 /* Does the kernel of a shape in the tier of subgroup matrices run here? */
 static bool has_matrix(const struct gpu_ops *g, uint32_t kernel, enum gpu_shape shape)
@@ -321,11 +320,11 @@ static void tiles_product(struct run *r, const struct tensor *y, const struct te
                         bind, COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_MATRIX_ROWS));
         return;
     }
-    struct gpu_constant set[] = { { EXPERTS_MATMUL_ROWS, EXPERT_TILE_ROWS },
-                                  { EXPERTS_MATMUL_TOKS, EXPERT_TILE },
+    uint32_t wg = ops_of(r)->tuning->expert_wg;
+    struct gpu_constant set[] = { { EXPERTS_MATMUL_WG, (float)wg },
                                   { EXPERTS_MATMUL_LORA, lora->rank > 0 } };
     record_dispatch(&ops_of(r)->rec, SHAPED(EXPERTS_MATMUL, shape), set, COUNT(set), &p, bind,
-                    COUNT(bind), plan->n_tiles * divide_up(p.rows, EXPERT_TILE_ROWS));
+                    COUNT(bind), plan->n_tiles * divide_up(p.rows, 2 * wg));
 }
 
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
@@ -379,12 +378,11 @@ static void tiled_gate_up(struct run *r, struct tensor *h, const struct tensor *
                             plan->n_tiles * divide_up(p.n_ff, EXPERT_MATRIX_ROWS / 2));
             continue;
         }
-        struct gpu_constant set[] = { { EXPERTS_GATE_UP_MATMUL_ROWS, EXPERT_TILE_ROWS },
-                                      { EXPERTS_GATE_UP_MATMUL_TOKS, EXPERT_TILE },
+        uint32_t wg = ops_of(r)->tuning->expert_wg;
+        struct gpu_constant set[] = { { EXPERTS_GATE_UP_MATMUL_WG, (float)wg },
                                       { EXPERTS_GATE_UP_MATMUL_LORA, lora.rank > 0 } };
         record_dispatch(&ops_of(r)->rec, SHAPED(EXPERTS_GATE_UP_MATMUL, g->shape), set, COUNT(set),
-                        &p, bind, COUNT(bind),
-                        plan->n_tiles * divide_up(p.n_ff, EXPERT_TILE_ROWS / 2));
+                        &p, bind, COUNT(bind), plan->n_tiles * divide_up(p.n_ff, wg));
     }
 }
 
@@ -438,8 +436,8 @@ static void experts_grouped(struct run *r, struct tensor *y, const struct tensor
     combine(r, y, &each, routing, e);
 }
 
-/* A tile is work for 8, 16, 24 or 32 slots however few it has: sharing pays from some slots an
- * expert on. */
+/* Do tiles of slots pay? A tile costs as much as 8, 16, 24 or 32 slots however few it has, so only
+ * from some slots an expert on. */
 static bool is_grouped(const struct run *r, const struct tensor *y, const struct routing *routing,
                        const struct experts *e)
 {
@@ -452,14 +450,14 @@ void gpu_experts(struct run *r, struct tensor *y, const struct tensor *x,
                  const struct routing *routing, const struct experts *e)
 {
     if (is_grouped(r, y, routing, e)) experts_grouped(r, y, x, routing, e);
-    else experts_apart(r, y, x, routing, NULL, e);
+    else few_experts(r, y, x, routing, NULL, e);
 }
 
-/* May every workgroup that reads the routing make it for itself? Where there is much of it, a
- * dispatch is cheaper. */
+/* May every workgroup that reads the routing choose the experts for itself? With many rows a
+ * dispatch that chooses once is cheaper. */
 static bool chosen_by_readers(const struct gpu_ops *g, const struct tensor *scores)
 {
-    enum { EXPERTS = 256 }; /* in the kernel experts_gate_up_no_lora */
+    enum { EXPERTS = 256 }; /* as many as experts_gate_up_no_lora can choose from */
     return scores->rows <= g->tuning->readers_choose && scores->cols <= EXPERTS;
 }
 
@@ -474,9 +472,8 @@ void gpu_router_experts(struct run *r, struct tensor *y, struct routing *out, st
         read.ready = &room;
     }
     gpu_score(r, &c, out, &read, x, by, eps, beside);
-    if (gpu_ready(ops_of(r), &read) && chosen_by_readers(ops_of(r), &c.scores) &&
-        !is_grouped(r, y, out, e)) {
-        experts_apart(r, y, &read, out, &c, e);
+    if (gpu_ready(&read) && chosen_by_readers(ops_of(r), &c.scores) && !is_grouped(r, y, out, e)) {
+        few_experts(r, y, &read, out, &c, e);
         return;
     }
     gpu_choose(ops_of(r), &c);

@@ -16,11 +16,12 @@
 
 #define TIERED_SHAPED(g, NAME, shape) (TIERED(g, NAME) | SHAPED(NAME, shape))
 
-/* How a row is made ready for products of few rows (kernels/lib/acts.wgsl): as int8 planes where
- * the device multiplies int8, else as f32. A product reads it so; W of floats wants floats. */
-#define ACTS(g, NAME) ((g)->int8 ? (uint32_t)NAME##_ACTS_INT8 : 0u)
+/* How a row is made ready for products of few rows (kernels/lib/acts.wgsl): in int8 planes where
+ * the device multiplies int8, else in f32 planes. Products with floats always read f32. */
+#define ACTS(g, NAME) ((g)->int8 ? (uint32_t)NAME##_ACTS_INT8 : (uint32_t)NAME##_ACTS_F32)
 #define READY(g, NAME, shape)                                                                      \
-    (TIERED_SHAPED(g, NAME, shape) | (gpu_reads_planes(g, shape) ? ACTS(g, NAME) : 0u))
+    (TIERED_SHAPED(g, NAME, shape) |                                                               \
+     (gpu_is_codes(shape) ? ACTS(g, NAME) : (uint32_t)NAME##_ACTS_F32))
 
 /* ---- what a rule of fusion computes ---- */
 
@@ -31,38 +32,38 @@ struct heads {
     const struct weight *q_norm, *k_norm;
     const struct tensor *table;
     uint32_t n_head;
-    bool v_from_k; /* the values are the keys as they come; what v holds does not matter */
+    bool v_from_k; /* the values are the raw keys; v is not read */
 };
 
-/* The next state of the residual stream, to = (x + rms_norm(branch) * w) * scale, and what the next
- * block reads of it, norm = rms_norm(to) * next_w. With two branches, rms_norm(branch) * branch_w +
- * rms_norm(other) * other_w takes the place of branch. */
+/* The residual and the norm of the next block: to = (x + rms_norm(branch) * w) * scale, norm =
+ * rms_norm(to) * next_w. With two branches, rms_norm(branch) * branch_w + rms_norm(other) * other_w
+ * takes the place of branch. */
 struct residual {
-    const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not looked at */
+    const struct tensor *x, *branch; /* branch NULL: nothing is added, and w is not read */
     const struct weight *w;
     const struct weight *scale;  /* absent: 1 */
     const struct weight *next_w; /* absent: the block reads `to` itself */
     struct tensor *to;           /* another tensor than x */
     struct tensor *norm;         /* where next_w exists */
     float eps;
-    const struct tensor *other; /* NULL: there is one branch, and what follows is not looked at */
+    const struct tensor *other; /* NULL: there is one branch, and the fields below are not read */
     const struct weight *branch_w, *other_w;
-    struct tensor *sum; /* room for both; what it holds afterwards is up to the backend */
+    struct tensor *sum; /* scratch for the sum of both branches; undefined afterwards */
 };
 
-/* What the block reads, once it is there. */
+/* What the next block reads. */
 static inline const struct tensor *residual_result(const struct residual *j)
 {
     return j->next_w->fmt ? j->norm : j->to;
 }
 
-/* What the choice is made by. */
+/* The weights of a router, by which the experts are chosen. */
 struct router {
     const struct weight *w, *scale;
     const struct weight *norm; /* of what the experts read */
 };
 
-/* A product that reads nothing of what is computed beside it: y = W h. */
+/* y = W h, a product that reads nothing of what the same dispatch computes beside it. */
 struct product {
     struct tensor *y;
     const struct tensor *h;
@@ -74,20 +75,22 @@ static inline struct gpu_ops *ops_of(const struct run *r)
     return r->be->ctx;
 }
 
-/* A software device, where a workgroup is best one subgroup of four lanes: then nobody waits. */
+/* Is this a software device, where a workgroup is best one subgroup of four lanes? Such a workgroup
+ * needs no barrier. */
 static inline bool of_fours(const struct gpu_ops *g)
 {
     return g->tuning->software && g->tier >= TIER_SUBGROUP;
 }
 
-/* Threads that each work for themselves, as kernels/lib/base.wgsl has them; a software device has
- * such kernels unless its compiler got them wrong, or a cut is asked for. */
+/* The variant of a kernel in which each thread works for itself (single_thread() of
+ * kernels/lib/base.wgsl). A software device uses it unless its compiler got it wrong or a test asks
+ * for a tiling. */
 enum { SOFTWARE_WG = 16 };
 #define SOFTWARE(NAME) ((uint32_t)KERNEL_##NAME | NAME##_TIER_SOFTWARE)
 
 static inline bool has_software(const struct gpu_ops *g, uint32_t kernel)
 {
-    return g->tuning->software && !g->cut && !recorder_bars(&g->rec, kernel);
+    return g->tuning->software && !g->tiling && !recorder_bars(&g->rec, kernel);
 }
 
 /* Are the weights whole numbers with a scale for each block? */
@@ -96,9 +99,10 @@ static inline bool gpu_is_codes(enum gpu_shape shape)
     return shape >= GPU_Q4_0;
 }
 
-static inline bool gpu_reads_planes(const struct gpu_ops *g, enum gpu_shape shape)
+/* Does a product with W of this shape make rows ready in the form that the device reads? */
+static inline bool gpu_makes_form(const struct gpu_ops *g, enum gpu_shape shape)
 {
-    return g->int8 && gpu_is_codes(shape);
+    return !g->int8 || gpu_is_codes(shape);
 }
 
 /* Threads of a workgroup that makes one sum, where `usual` are best on most devices. */
@@ -107,13 +111,13 @@ static inline float gpu_sum_wg(const struct gpu_ops *g, uint32_t usual)
     return (float)(usual < g->tuning->sum_wg ? usual : g->tuning->sum_wg);
 }
 
-/* Is a residual stream of so many columns made anew by every workgroup that reads it? */
+/* Does every workgroup that reads a residual of so many columns compute it for itself? */
 static inline bool gpu_is_small_hidden(const struct gpu_ops *g, uint32_t cols)
 {
     return !g->wide && cols <= g->tuning->small_hidden;
 }
 
-/* The value for a matrix of so many rows. */
+/* The value of a profile's list for a matrix of so many rows. */
 static inline uint32_t gpu_value_at(const struct gpu_step_at *list, uint32_t rows)
 {
     while (rows > list->rows) list++;
@@ -153,8 +157,8 @@ static inline struct gpu_binding vector(const struct gpu_ops *g, const struct we
               : whole(g->unused);
 }
 
-/* Vectors that one binding reaches, and where each begins, in vec4s. one: they lie in one buffer.
- * NULL and absent ones are anywhere. */
+/* Vectors that one binding reaches, and where each begins, in vec4s. one: they lie in one buffer;
+ * else the kernel needs a binding for each. NULL and absent vectors may lie anywhere. */
 enum { GPU_VECTORS = 3 };
 
 struct gpu_vectors {
@@ -177,14 +181,14 @@ static inline uint32_t divide_up(uint64_t n, uint32_t by)
     return (uint32_t)((n + by - 1) / by);
 }
 
-/* The lanes of a row group share some rows of W, at most four. A workgroup is one row group or
- * several. */
+/* How a product is divided: the lanes of a row group share `rows` rows of W, at most four; a
+ * workgroup of wg threads is one row group or several. */
 struct row_groups {
     uint32_t wg, lanes, rows;
 };
 
-/* For a matrix of rows x cols: no more lanes than a row has units of work, and more where the rows
- * are few and long, so that the device has enough to do. Four rows a row group. */
+/* Row groups of four rows for a matrix of rows x cols: no more lanes than a row has units of work,
+ * and more where the rows are few and long, so that the device has enough to do. */
 struct row_groups gpu_row_groups_by_length(const struct gpu_ops *g, enum gpu_shape shape,
                                            uint32_t rows, uint32_t cols);
 
@@ -194,13 +198,14 @@ static inline uint32_t rows_of_workgroup(struct row_groups t)
     return t.rows * t.wg / t.lanes;
 }
 
-/* The same with as many rows a row group (`together` 0) as suit the matrix. */
+/* Row groups for a matrix of rows x cols. together: rows of a row group; 0: as many as suit the
+ * matrix. */
 struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
                                  uint32_t cols, uint32_t together);
 
-/* The same for n_tok rows of x, three rows a group instead of four where the busiest processor then
- * has a tenth less to do: 5,376 rows by fours are 672 workgroups, so of 132 processors twelve have
- * six of them and the others five. */
+/* gpu_row_groups for n_tok rows of x, with three rows a group instead of four where the busiest
+ * processor then has a tenth less to do: 5,376 rows by fours are 672 workgroups, so of 132
+ * processors twelve have six of them and the others five. */
 struct row_groups gpu_even_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
                                       uint32_t cols, uint32_t n_tok);
 
@@ -226,6 +231,19 @@ struct gpu_lora {
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z);
 
+/* What a kernel is told of the adapters of one matrix among several; z: their A x, or NULL: none is
+ * used. */
+struct kernel_adapter gpu_adapter_of(const struct weight *w, const struct tensor *z);
+
+/* What a kernel is told of a matrix among several: kernels/lib/matvec.wgsl. */
+static inline struct kernel_matrix gpu_matrix_of(const struct gpu_part *part)
+{
+    const struct gpu_layout *l = &part->layout;
+    return (struct kernel_matrix) {
+        .rows = part->rows, .scales = l->scales, .high = l->high, .d = l->d
+    };
+}
+
 /* Where A x goes: what training keeps, or scratch; without adapters an empty tensor. */
 struct tensor gpu_lora_room(struct run *r, const struct weight *w, uint32_t rows);
 
@@ -238,12 +256,27 @@ void gpu_linear_given(struct run *r, const struct tensor *y, const struct tensor
                       const struct weight *w, const struct tensor *z, const struct tensor *by,
                       uint32_t col);
 
+/* Rows of a matrix from `first` on, a multiple of 64 from its buffer's first: they begin where the
+ * binding does. */
+struct gpu_piece {
+    struct gpu_binding binding;
+    struct gpu_layout layout; /* with the parts' offsets from there */
+};
+struct gpu_piece gpu_piece_of(const struct weight *w, uint32_t first);
+
+/* y = (W x + s B z)[first ...], n rows of W, all of which are in one buffer. */
+void gpu_linear_rows(struct run *r, const struct tensor *y, const struct tensor *x,
+                     const struct weight *w, const struct tensor *z, uint32_t first, uint32_t n);
+
+/* How many stages of a tile the device has room for; see kernels/lib/matrix.wgsl. */
+uint32_t gpu_matrix_buffers(const struct gpu_ops *g, const struct gpu_matrix_tile *c);
+
 /* y = scale_by * (W x + adapters): one dispatch for each buffer of W, and one more with adapters.
  */
 void gpu_adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, float scale_by);
 
-/* Slots (choices of rows) by expert, and the tiles they are cut into: ops_gpu_experts.c. */
+/* Slots (choices of rows) by expert, and the tiles they are divided into: ops_gpu_experts.c. */
 struct expert_tiles {
     struct tensor list;
     uint32_t n_tiles, n_slots, n_used;
@@ -260,10 +293,9 @@ void gpu_tiled_matrix(struct run *r, struct tensor *y, const struct tensor *x, b
 void gpu_tiled_f32(struct run *r, const struct tensor *y, const struct tensor *x, bool by_slot,
                    const struct expert_tiles *plan, gpu_buffer m, uint32_t n_mat);
 
-/* In how many shares a product is summed, so that so many tiles fill a device that has places for
- * `units` of them at a time. Each tile is `depth` steps long; a split costs `numbers` of
- * memory, of which there are `room` bytes. *cost: of the fewest splits that are about as good as
- * any, in steps. */
+/* In how many splits a product is summed, so that its tiles fill a device that runs `units` of them
+ * at a time. Each tile is `depth` steps long; a split costs `numbers` of memory, of which there are
+ * `room` bytes. *cost, in steps: of the fewest splits that are about as good as any. */
 uint32_t gpu_split_k(const struct gpu_tuning *by, uint32_t tiles, uint32_t units, uint32_t depth,
                      uint64_t numbers, uint64_t room, uint64_t *cost);
 
@@ -280,24 +312,25 @@ void gpu_lora_in(struct run *r, const struct tensor *z, const struct tensor *x,
 /* Does any of its adapters see only a part of x? */
 bool gpu_drops(const struct weight *w);
 
-/* op_linear_z of n weights that read the same x: first what adapters make of it, so that nothing
- * is waited for between the products. */
+/* op_linear_z of n weights that read the same x. All z are computed before the products, so that no
+ * product waits for one. */
 void gpu_linears_z(struct run *r, struct tensor *const *y, struct tensor *const *z,
                    const struct tensor *x, const struct weight *const *w, uint32_t n);
 
-/* Do so many rows go to the tiles of the matrix product? */
+/* Are products of so many rows computed by tiles? */
 bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok);
 
-/* A kernel whose workgroup shares one sum: `usual` threads, or what gpu_sum_wg makes of them. */
+/* Record a kernel whose workgroup makes one sum, with `usual` threads or what gpu_sum_wg makes of
+ * them. */
 void gpu_dispatch_sum(struct run *r, uint32_t kernel, uint32_t wg_index, uint32_t usual,
                       const void *params, const struct gpu_binding *b, uint32_t n,
                       uint32_t n_groups);
 
-/* x as subgroup matrices read it: a dispatch of to_halves. x->halves, where it is there, keeps them
- * for the next product of x. */
+/* x as subgroup matrices read it: a dispatch of to_halves. Where x->halves is there, the result is
+ * kept in it for the next product of x. */
 struct tensor gpu_halves_of(struct run *r, const struct tensor *x);
 
-/* x with place for its halves, for several products in a row. */
+/* x with room for its halves, for several products in a row. */
 static inline struct tensor gpu_keeps_halves(const struct tensor *x, struct tensor *halves)
 {
     struct tensor copy = *x;
@@ -314,11 +347,11 @@ struct gpu_choice {
     struct routing to;
 };
 
-/* By a dispatch of its own. */
+/* Choose by a dispatch of its own. */
 void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c);
 
-/* The scores, and norm, which the experts read; with the product beside it, or NULL. The choice is
- * due. */
+/* The scores, and norm, which the experts read. beside: a product of the same dispatch, or NULL.
+ * The experts are still to be chosen by *c. */
 void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside);
@@ -339,11 +372,14 @@ enum {
     GPU_Z_MOST = GROUP_LINEARS * MAX_ADAPTED * 256, /* a row's z of all matrices of a stream */
 };
 
-/* x as products with codes read it: x->ready, once it was written; where the device reads f32, x
- * itself. NULL: they read x as any other product does. */
-const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x);
+/* x as products with codes read it: x->ready, once it was written. NULL: they read x as any other
+ * product does. */
+static inline const struct tensor *gpu_ready(const struct tensor *x)
+{
+    return x->ready && x->ready->rows ? x->ready : NULL;
+}
 
-/* Where a dispatch that writes y leaves it ready too. NULL: nobody wants that. */
+/* Where a dispatch that writes y leaves it ready too. NULL: no product reads it so. */
 const struct tensor *gpu_ready_room(const struct tensor *y);
 
 /* Room of an op for rows made ready, and behind them for what adapters make of them. `which` is
@@ -360,7 +396,8 @@ struct gpu_z_parts {
     uint32_t n; /* 0: there is none */
 };
 
-/* The same where that is one dispatch; false: nothing was recorded. */
+/* y = W x + s B z where z is the sum of by->n rows, as one dispatch. False: nothing was recorded.
+ */
 bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *x,
                       const struct weight *w, const struct gpu_z_parts *z);
 
@@ -371,37 +408,40 @@ bool gpu_adapts_parts(const struct weight *w, uint32_t n);
 void gpu_linear_z_parts(struct run *r, const struct tensor *y, const struct tensor *x,
                         const struct weight *w, const struct gpu_z_parts *z);
 
-/* Matrices of one stream that one dispatch takes: alike, or (mixed) the usual two shapes. */
+/* Matrices that read one x and that one dispatch takes: of one shape, or (mixed) of the usual two
+ * shapes. */
 struct gpu_picked {
     uint32_t n, at[GROUP_LINEARS];
     bool mixed;
 };
 uint32_t gpu_pick(struct gpu_picked *some, const struct weight *const *w, uint32_t n);
 
-/* Several linears of one x; one dispatch for those that are alike where it is ready. */
+/* Several linears of one x. Where x is ready, matrices of one shape are one dispatch. */
 void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n);
 
-/* Rows that a workgroup keeps in its memory, a thread sixteen columns (kernels/lib/matvec.wgsl):
- * can it, and in how many vec4s? */
+/* A shared row: a workgroup keeps it in its memory, and a thread computes sixteen columns of it
+ * (kernels/lib/matvec.wgsl). Does it fit, and in how many vec4s? */
 enum { GPU_SHARED_WG = 256 };
 bool gpu_can_share_row(const struct gpu_ops *g, uint32_t cols);
 uint32_t gpu_shared_row(uint32_t cols);
 
-/* Can every workgroup of a kernel with so many buffers join for itself, and does that pay? */
+/* Can every workgroup of a kernel with so many buffers compute the residual for itself, and does
+ * that pay? */
 bool gpu_shares_residual(const struct gpu_ops *g, const struct residual *j, uint32_t n_buffers);
 
-/* What a join multiplies with: after the branch's norm, all, and what the next block reads. */
+/* The vectors that a residual is multiplied with: w after the branch's norm, scale, and next_w. */
 struct gpu_vectors gpu_residual_vectors(const struct gpu_ops *g, const struct residual *j);
 
-/* Can a join leave what the next block reads ready? */
+/* Can the dispatch of a residual leave what the next block reads ready? */
 bool gpu_residual_makes_ready(const struct gpu_ops *g, const struct residual *j);
 
-/* A join whose result is ready in *room, and (floats) there as it is too. The result. */
+/* The residual by a dispatch of its own, its result ready in *room; floats: as f32 too. Returns the
+ * result. */
 struct tensor gpu_residual_ready(struct run *r, const struct residual *j, struct tensor *room,
                                  bool floats);
-/* The same for one row, ready only, while the device prefetches matrices that are read soon; false:
- * it cannot. */
+/* The same for one row, ready only. Other workgroups of the dispatch prefetch the matrices that are
+ * read next. False: it cannot be done, and nothing was recorded. */
 bool gpu_residual_prefetch(struct run *r, const struct residual *j, struct tensor *room,
                            const struct weight *const *soon, uint32_t n_soon);
 
@@ -410,8 +450,8 @@ bool gpu_residual_prefetch(struct run *r, const struct residual *j, struct tenso
 void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tensor *x,
                        const struct weight *const *w, const struct tensor *z, uint32_t n);
 
-/* The ops of these names where their input is ready (z: what the adapters of both have made of
- * it, or NULL), or their stream wide; false: nothing was recorded. */
+/* The ops of these names where x is ready (z: A x of the adapters of both, or NULL), and where the
+ * residual has more columns than small_hidden. False: nothing was recorded. */
 bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                        const struct weight *gate_w, const struct weight *up_w,
                        const struct tensor *z);
@@ -434,6 +474,8 @@ bool gpu_adapted_gate_up(struct run *r, const struct residual *j, struct tensor 
 
 /* ---- the ops of the backend, and those of the rules of fusion, each in the file that owns it
  * ---- */
+
+extern const struct optional_ops gpu_optional; /* those of a canvas: ops_gpu_canvas.c */
 
 void gpu_embed(struct run *r, struct tensor *y, const struct weight *table,
                const struct tensor *ids, float scale_by);

@@ -26,7 +26,7 @@ void gpu_heads_write(struct run *r, struct kv *kv, const struct heads *h, uint32
                                     .pos_offset = pos - g->base_pos,
                                     .v_from_k = h->v_from_k,
                                     .eps = eps };
-    /* Without queries something is bound that nobody else has. */
+    /* Without queries a buffer is bound that no other binding of this dispatch has. */
     struct tensor none = h->q ? *h->q : gpu_scratch(r, SCRATCH_FIRST, 1, 4);
     struct gpu_binding bind[] = { act(h->table),
                                   vector(g, h->q ? h->q_norm : h->k_norm),

@@ -8,14 +8,16 @@ bool gpu_by_tiles(const struct gpu_ops *g, uint32_t n_tok)
     return n_tok >= g->tuning->matmul_from;
 }
 
-/* The first tile that the device can run, that is not half empty and of which there are enough. */
+/* The first tile that the device can run, that is at least half full, and of which there are enough
+ * workgroups. */
 static struct gpu_tile tile_of(const struct gpu_ops *g, uint32_t rows, uint32_t n_tok)
 {
     const struct gpu_tile *tiles = g->tuning->tiles;
-    for (uint32_t i = g->cut && g->cut <= GPU_TILES ? g->cut - 1 : 0; i + 1 < GPU_TILES; i++) {
+    for (uint32_t i = g->tiling && g->tiling <= GPU_TILES ? g->tiling - 1 : 0; i + 1 < GPU_TILES;
+         i++) {
         uint32_t groups = divide_up(rows, tiles[i].rows) * divide_up(n_tok, tiles[i].toks);
         bool large = n_tok > tiles[i].toks / 2 && groups >= tiles[i].enough;
-        if (tiles[i].wg <= g->rec.limits.max_invocations && (g->cut || large)) return tiles[i];
+        if (tiles[i].wg <= g->rec.limits.max_invocations && (g->tiling || large)) return tiles[i];
     }
     return tiles[GPU_TILES - 1];
 }
@@ -50,14 +52,14 @@ static uint32_t matrix_kernel(enum gpu_shape shape)
     return SHAPED(MATMUL, shape) | MATMUL_TIER_MATRIX;
 }
 
-/* How a product is cut; in `splits` of the columns, which are summed afterwards. */
+/* A product by subgroup matrices: its tile, and in how many splits of the columns, which are summed
+ * afterwards. */
 struct matrix_plan {
     struct gpu_matrix_tile tile;
     uint32_t buffers, splits, groups;
 };
 
-/* How many stages of a cut the device has room for; see kernels/lib/matrix.wgsl. */
-static uint32_t matrix_buffers(const struct gpu_ops *g, const struct gpu_matrix_tile *c)
+uint32_t gpu_matrix_buffers(const struct gpu_ops *g, const struct gpu_matrix_tile *c)
 {
     uint32_t unit = 32 * 5 * 16, most = g->rec.limits.max_workgroup_bytes;
     uint32_t stage = (c->rows + c->toks) / 32 * unit, end = c->wg / 32 * unit;
@@ -75,22 +77,23 @@ static uint64_t matrix_cost(const struct gpu_tuning *by, const struct gpu_matrix
     return turns * (divide_up(steps, n) + by->matrix_ends) * c->cost + 400 * sums;
 }
 
-/* apart: splits are possible. */
+/* The tile and splits of least cost. can_split: splits are possible. */
 static struct matrix_plan matrix_plan(const struct gpu_ops *g, uint32_t rows, uint32_t cols,
-                                      uint32_t n_tok, bool apart)
+                                      uint32_t n_tok, bool can_split)
 {
     struct matrix_plan best = { 0 };
     uint64_t least = UINT64_MAX, room = g->parts_room / sizeof(float) / rows / n_tok;
     uint32_t steps = divide_up(cols, 32), most = steps / g->tuning->matrix_split_steps;
     if (most > room) most = (uint32_t)room;
-    if (!apart || !most) most = 1;
+    if (!can_split || !most) most = 1;
     for (uint32_t i = 0; i < GPU_MATRIX_TILES; i++) {
         const struct gpu_matrix_tile *c = &g->tuning->matrix_tiles[i];
-        uint32_t buffers = matrix_buffers(g, c);
+        uint32_t buffers = gpu_matrix_buffers(g, c);
         uint32_t groups = divide_up(rows, c->rows) * divide_up(n_tok, c->toks);
         if (!buffers) continue;
-        if (g->cut == i + 1)
-            return (struct matrix_plan) { *c, buffers, apart && g->cut == GPU_CUT_SPLITS ? 3 : 1,
+        if (g->tiling == i + 1)
+            return (struct matrix_plan) { *c, buffers,
+                                          can_split && g->tiling == GPU_TILING_SPLITS ? 3 : 1,
                                           groups };
         for (uint32_t n = 1; n <= most; n++) {
             uint64_t cost = matrix_cost(g->tuning, c, rows, n_tok, steps, n);
@@ -150,7 +153,8 @@ struct block {
     enum gpu_shape shape;
     struct gpu_layout layout;
     uint32_t cols, row0, rows;
-    bool whole; /* there are no others */
+    bool whole;     /* it is all of the matrix */
+    uint32_t first; /* bytes of the buffer before it */
 };
 
 /* What becomes of a product: scale times it, then its gelu times columns `col` ... of `by`. */
@@ -160,8 +164,8 @@ struct finish {
     uint32_t col;
 };
 
-/* In how many shares the columns are summed: long rows of small results, as those of a down
- * projection are, or blocks that would leave the device half empty in the end. */
+/* In how many splits the columns are summed. Splits pay where rows are long and results few, as in
+ * a down projection, and where tiles would leave the device half empty at the end. */
 static uint32_t product_splits(const struct gpu_ops *g, const struct block *w, uint32_t n_tok,
                                const struct finish *f)
 {
@@ -170,16 +174,17 @@ static uint32_t product_splits(const struct gpu_ops *g, const struct block *w, u
     struct gpu_tile usual = tile_of(g, w->rows, n_tok), large = by->tiles[0];
     uint64_t cost, steps = divide_up(w->rows, usual.rows) * divide_up(n_tok, usual.toks);
     if (!plain || large.wg > g->rec.limits.max_invocations) return 1;
-    if (g->cut) return g->cut == GPU_CUT_SPLITS ? 3 : 1;
+    if (g->tiling) return g->tiling == GPU_TILING_SPLITS ? 3 : 1;
     if (w->cols < by->split_cols || n_tok <= large.toks / 2) return 1;
     uint32_t tiles = divide_up(w->rows, large.rows) * divide_up(n_tok, large.toks);
     uint32_t n = gpu_split_k(by, tiles, by->processors, w->cols, (uint64_t)n_tok * w->rows,
                              g->parts_room, &cost);
-    steps = divide_up(steps, by->processors) * w->cols * usual.rows * usual.toks / (128 * 128);
+    steps = divide_up(steps, by->processors) * w->cols * usual.rows * usual.toks / (128 * 128) *
+            usual.cost / 100;
     return cost < steps ? n : 1;
 }
 
-/* Many rows: blocks of W and x. */
+/* Many rows of x: tiles of W and x. */
 static void tiles_product(struct run *r, const struct block *w, const struct linear_params *p,
                           const struct gpu_binding *bind, uint32_t n, bool gelu)
 {
@@ -201,8 +206,8 @@ static void tiles_product(struct run *r, const struct block *w, const struct lin
                     divide_up(w->rows, tile.rows) * divide_up(p->n_tok, tile.toks) * p->n_split);
 }
 
-/* The same by subgroup matrices. Where there are enough blocks for the device; F32 weights stay
- * what they are: who has them wants their precision. False: nothing was recorded. */
+/* The same by subgroup matrices, where there are enough tiles for the device. F32 weights are left
+ * to tiles, since halves would lose their precision. False: nothing was recorded. */
 static bool matrices_product(struct run *r, const struct tensor *y, const struct tensor *x,
                              const struct block *w, struct linear_params p,
                              const struct gpu_binding *bindings, const struct finish *f)
@@ -211,10 +216,10 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     struct gpu_binding bind[6];
     bool can = g->tier == TIER_MATRIX && w->shape != GPU_F32 && x->rows > 32 &&
                !recorder_bars(&g->rec, matrix_kernel(w->shape));
-    bool apart = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->scale == 1;
+    bool can_split = w->whole && w->rows % 4 == 0 && w->rows == y->cols && f->scale == 1;
     if (!can) return false;
-    struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, apart);
-    if (!g->cut && plan.groups * plan.splits < g->tuning->matrix_enough) return false;
+    struct matrix_plan plan = matrix_plan(g, w->rows, w->cols, x->rows, can_split);
+    if (!g->tiling && plan.groups * plan.splits < g->tuning->matrix_enough) return false;
     struct tensor halves = gpu_halves_of(r, x), sum = *y, parts;
     memcpy(bind, bindings, sizeof bind);
     bind[0] = act(&halves);
@@ -234,7 +239,7 @@ static bool matrices_product(struct run *r, const struct tensor *y, const struct
     return true;
 }
 
-/* One row or a few: lanes share the rows of W. The first binding is x. */
+/* One row of x or a few: lanes share the rows of W. The first binding is x. */
 static void row_product(struct run *r, const struct block *w, const struct linear_params *p,
                         struct gpu_binding *bind, uint32_t n, const struct tensor *ready, bool gelu)
 {
@@ -243,7 +248,7 @@ static void row_product(struct run *r, const struct block *w, const struct linea
     _Static_assert(
         LINEAR_WG == (int)LINEAR_NO_LORA_WG && LINEAR_LANES == (int)LINEAR_NO_LORA_LANES &&
             LINEAR_R == (int)LINEAR_NO_LORA_R && sizeof *p == sizeof(struct linear_no_lora_params),
-        "one piece");
+        "both are product linear of lib/matvec");
     struct gpu_constant constants[] = { { LINEAR_WG, (float)t.wg },
                                         { LINEAR_LANES, (float)t.lanes },
                                         { LINEAR_R, (float)t.rows },
@@ -262,7 +267,7 @@ static void row_product(struct run *r, const struct block *w, const struct linea
                     divide_up(w->rows, rows_of_workgroup(t)) * p->n_tok);
 }
 
-/* y = W x + s B z, finished, for the rows of one buffer. */
+/* y = W x + s B z, then `finish`, for the rows of one buffer. */
 static void block_product(struct run *r, const struct tensor *y, const struct tensor *x,
                           const struct block *w, const struct gpu_lora *lo, const struct finish *f)
 {
@@ -284,9 +289,11 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
                                .by_col = f->col,
                                .scale = f->scale,
                                .n_split = 1 };
-    _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params), "one piece");
+    _Static_assert(sizeof(struct linear_params) == sizeof(struct matmul_params),
+                   "both are product linear of lib/matvec");
     struct gpu_binding bind[] = {
-        act(x), whole(w->buffer), lo->z, lo->b, f->by ? act(f->by) : whole(g->unused), act(y)
+        act(x), { w->buffer, w->first, 0 }, lo->z, lo->b, f->by ? act(f->by) : whole(g->unused),
+        act(y)
     };
     if (matrices_product(r, y, x, w, p, bind, f)) return;
     if (gpu_by_tiles(g, x->rows)) {
@@ -300,7 +307,7 @@ static void block_product(struct run *r, const struct tensor *y, const struct te
         if (p.n_split > 1) gpu_sum_parts(r, &sum, 0, true, &parts, p.n_split, f->by, f->col);
         return;
     }
-    row_product(r, w, &p, bind, COUNT(bind), gpu_ready(g, x), f->by != NULL);
+    row_product(r, w, &p, bind, COUNT(bind), gpu_ready(x), f->by != NULL);
 }
 
 struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct tensor *z)
@@ -334,7 +341,7 @@ void gpu_lora_z(struct run *r, const struct tensor *z, const struct tensor *x,
     else block_product(r, z, x, &a, &none, &as_it_is);
 }
 
-/* y = W x + s B z, finished; parts: z is the sum of so many rows of it. */
+/* The same for all buffers; parts: z is the sum of so many rows of it. */
 static void after_adapters(struct run *r, const struct tensor *y, const struct tensor *x,
                            const struct weight *w, const struct tensor *z, uint32_t parts,
                            const struct finish *f)
@@ -345,10 +352,38 @@ static void after_adapters(struct run *r, const struct tensor *y, const struct t
     lora.parts = parts;
     for (uint32_t i = 0; i < g->n_parts; i++) {
         const struct gpu_part *part = &g->parts[i];
-        struct block b = { part->buffer, g->shape,   part->layout,   w->cols,
-                           part->row0,   part->rows, g->n_parts == 1 };
+        struct block b = { part->buffer, g->shape,   part->layout,    w->cols,
+                           part->row0,   part->rows, g->n_parts == 1, 0 };
         block_product(r, y, &in, &b, &lora, f);
     }
+}
+
+struct gpu_piece gpu_piece_of(const struct weight *w, uint32_t first)
+{
+    const struct gpu_part *part = matrix_of(w)->parts;
+    while (first - part->row0 >= part->rows) part++;
+    struct gpu_piece p = { .binding = whole(part->buffer), .layout = part->layout };
+    p.binding.offset = gpu_layout_from(&p.layout, w->cols, first - part->row0);
+    return p;
+}
+
+void gpu_linear_rows(struct run *r, const struct tensor *y, const struct tensor *x,
+                     const struct weight *w, const struct tensor *z, uint32_t first, uint32_t n)
+{
+    const struct finish as_it_is = { .scale = 1 };
+    struct gpu_piece p = gpu_piece_of(w, first);
+    struct gpu_lora lora = gpu_lora_of(r, w, z);
+    struct block b = { .buffer = p.binding.buffer,
+                       .shape = matrix_of(w)->shape,
+                       .layout = p.layout,
+                       .cols = w->cols,
+                       .rows = n,
+                       .first = p.binding.offset };
+    if (lora.rank) {
+        lora.b.offset = first * (uint32_t)sizeof(float);
+        lora.b_scales -= first;
+    }
+    block_product(r, y, x, &b, &lora, &as_it_is);
 }
 
 static void adapted_matrix(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -427,7 +462,7 @@ void gpu_gate_up(struct run *r, struct tensor *y, struct tensor *up, const struc
                                 .high = l->high,
                                 .d = l->d };
     struct gpu_binding bind[] = { act(x), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
-                                  act(y) };
+                                  act(y), whole(g->unread[0]) };
     struct row_groups t = gpu_row_groups(g, a->shape, p.rows, p.cols, 2);
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
                                         { GATE_UP_LANES, (float)t.lanes },

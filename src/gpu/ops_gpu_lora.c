@@ -1,9 +1,19 @@
-/* ops_gpu_lora.c - a block's first products where matrices have adapters: one dispatch joins the
- * stream and makes z = A x for all of them, the next one takes the products, with B z in them. */
+/* ops_gpu_lora.c - a block's first products where matrices have adapters. One dispatch computes the
+ * residual, its norm and z = A x of all matrices; the next one computes the products, with B z
+ * added. */
 #include "gpu/ops_gpu_impl.h"
 
-/* Few rows of a stream that can be made ready, adapters on some of the matrices, and nobody who
- * wants z kept? */
+struct kernel_adapter gpu_adapter_of(const struct weight *w, const struct tensor *z)
+{
+    const struct gpu_adapted *d = &matrix_of(w)->adapted;
+    if (!z || !d->n) return (struct kernel_adapter) { 0 };
+    return (struct kernel_adapter) {
+        .rank = d->rank, .b_rows = w->rows, .b_scales = gpu_adapted_scales(d, w), .z_at = z->first
+    };
+}
+
+/* Are there few rows that can be made ready, adapters on some of the matrices, and no node that
+ * keeps z? */
 static bool is_ours(const struct gpu_ops *g, const struct residual *j,
                     const struct weight *const *w, uint32_t n)
 {
@@ -16,9 +26,9 @@ static bool is_ours(const struct gpu_ops *g, const struct residual *j,
     return rank > 0 && rank <= GPU_Z_MOST && !kept && gpu_residual_makes_ready(g, j);
 }
 
-/* A join, and z[i] = A of what the block reads, for each of the matrices that has adapters. What
- * the block reads is ready in *room, and (floats) there as it is too. False: it cannot be one
- * dispatch, and nothing was recorded. */
+/* The residual, its norm h ready in *room, and z[i] = A h for each matrix that has adapters.
+ * floats: h is written as f32 too. False: one dispatch cannot compute that, and nothing was
+ * recorded. */
 static bool residual_and_lora(struct run *r, const struct residual *j, struct tensor *room,
                               struct tensor *z, const struct weight *const *w, uint32_t n,
                               bool floats)
@@ -40,8 +50,6 @@ static bool residual_and_lora(struct run *r, const struct residual *j, struct te
                                            .scale_at = v.at[1],
                                            .next_at = v.at[2],
                                            .eps = j->eps };
-    uint32_t *const rows[GROUP_LINEARS] = { &p.rows, &p.rows2, &p.rows3 };
-    uint32_t *const at[GROUP_LINEARS] = { &p.at, &p.at2, &p.at3 };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
         act(j->x),  j->branch ? act(j->branch) : none,           v.all,    none, none, none,
@@ -52,8 +60,7 @@ static bool residual_and_lora(struct run *r, const struct residual *j, struct te
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
         bind[3 + k] = whole(matrix_of(w[i])->adapted.a);
-        *at[k] = z[i].first;
-        *rows[k++] = z[i].cols;
+        p.lora[k++] = gpu_adapter_of(w[i], &z[i]);
         all += z[i].cols;
     }
     uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));
@@ -63,8 +70,7 @@ static bool residual_and_lora(struct run *r, const struct residual *j, struct te
     return true;
 }
 
-/* The stream is joined, its next norm ready in *room, and z is there. Returns what the block reads.
- */
+/* The same, by several dispatches where one cannot. Returns h, with *room as its ready form. */
 static struct tensor residual_and_z(struct run *r, const struct residual *j, struct tensor *room,
                                     struct tensor *z, const struct weight *const *w, uint32_t n)
 {

@@ -1,16 +1,11 @@
 /* ops_gpu_ready.c - products of few rows whose input an earlier dispatch has left ready
- * (kernels/lib/acts.wgsl), and how wide streams go on by them. */
+ * (kernels/lib/acts.wgsl); how products are divided into row groups; and the products after a
+ * residual of many columns. */
 #include "gpu/ops_gpu_impl.h"
 
 bool gpu_makes_ready(const struct gpu_ops *g, uint32_t rows, uint32_t cols)
 {
     return g->tuning->shared_rows_pay && !gpu_by_tiles(g, rows) && cols % 16 == 0;
-}
-
-const struct tensor *gpu_ready(const struct gpu_ops *g, const struct tensor *x)
-{
-    if (x->ready) return x->ready->rows ? x->ready : NULL;
-    return !g->int8 && gpu_makes_ready(g, x->rows, x->cols) ? x : NULL;
 }
 
 const struct tensor *gpu_ready_room(const struct tensor *y)
@@ -48,7 +43,7 @@ bool gpu_adapts_parts(const struct weight *w, uint32_t n)
     return rank > 0 && w->cols % 8 == 0 && rank * n <= GPU_Z_MOST;
 }
 
-/* ---- cuts ---- */
+/* ---- row groups ---- */
 
 struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, uint32_t rows,
                                  uint32_t cols, uint32_t together)
@@ -58,13 +53,13 @@ struct row_groups gpu_row_groups(const struct gpu_ops *g, enum gpu_shape shape, 
     uint32_t units = divide_up(cols, gpu_unit(shape)), lanes = units > by->long_units ? 32 : 16;
     bool two = rows > by->two_rows_past[0] && cols > by->two_rows_past[1];
     uint32_t r = together ? together : rows >= by->four_rows_from ? 4 : two ? 2 : 1;
-    if (g->cut && !together) r = g->cut == GPU_CUT_THREE ? 3 : 1u << (g->cut - 1) % 3;
+    if (g->tiling && !together) r = g->tiling == GPU_TILING_THREE ? 3 : 1u << (g->tiling - 1) % 3;
     while (lanes < 128 && divide_up(rows, r) * lanes < by->enough_lanes) lanes *= 2;
     while (lanes / 2 >= units) lanes /= 2;
     return (struct row_groups) { lanes < 128 ? 128 : lanes, lanes, r };
 }
 
-/* Rows of W, each for one of x, that the busiest processor has. */
+/* How many rows of W (times rows of x) the busiest processor computes. */
 static uint32_t busiest(const struct gpu_ops *g, struct row_groups t, uint32_t rows, uint32_t n_tok)
 {
     uint64_t groups = (uint64_t)divide_up(rows, rows_of_workgroup(t)) * n_tok;
@@ -77,7 +72,7 @@ struct row_groups gpu_even_row_groups(const struct gpu_ops *g, enum gpu_shape sh
     struct row_groups four = gpu_row_groups(g, shape, rows, cols, 0),
                       three = gpu_row_groups(g, shape, rows, cols, 3);
     bool worth_it = 10 * busiest(g, three, rows, n_tok) < 9 * busiest(g, four, rows, n_tok);
-    return four.rows == 4 && !g->cut && worth_it ? three : four;
+    return four.rows == 4 && !g->tiling && worth_it ? three : four;
 }
 
 bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor *x,
@@ -86,13 +81,13 @@ bool gpu_linear_parts(struct run *r, const struct tensor *y, const struct tensor
     enum { MOST_RANK = 64 };
     struct gpu_ops *g = ops_of(r);
     const struct gpu_weight *m = matrix_of(w);
-    const struct tensor *ready = gpu_ready(g, x), *z = &by->z;
+    const struct tensor *ready = gpu_ready(x), *z = &by->z;
     if (!ready || ready->rows != 1 || !gpu_is_codes(m->shape) || m->n_parts != 1 ||
         z->cols > MOST_RANK || z->first % 4 != 0)
         return false;
     const struct gpu_part *part = &m->parts[0];
     struct row_groups t = gpu_row_groups(g, m->shape, w->rows, w->cols, 0);
-    t.wg = GPU_SHARED_WG; /* each of its workgroups adds up all parts */
+    t.wg = GPU_SHARED_WG; /* each workgroup adds up all parts of z, so there are few of them */
     struct linear_z_partials_params p = { .cols = w->cols,
                                           .rows = w->rows,
                                           .scales = part->layout.scales,
@@ -138,21 +133,20 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                        const struct tensor *z)
 {
     struct gpu_ops *g = ops_of(r);
-    const struct tensor *ready = gpu_ready(g, x);
+    const struct tensor *ready = gpu_ready(x);
     const struct gpu_weight *a = gate_w->mem, *b = up_w->mem;
     bool can =
         z ? whole_codes(gate_w) && whole_codes(up_w) : plain_codes(gate_w) && plain_codes(up_w);
     if (!ready || !can || a->shape != b->shape) return false;
     const struct gpu_layout *l = &a->parts[0].layout;
-    bool many = g->cut ? g->cut > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
+    bool many = g->tiling ? g->tiling > 1 : gate_w->rows >= g->tuning->gate_up_four_from;
     struct row_groups t = gpu_row_groups(g, a->shape, gate_w->rows, x->cols, many ? 4 : 2);
     /* Rows as long as 31B's waste more by 32 lanes than by 16, but not with adapters:
      * docs/experiments/matvec.md. */
     uint32_t most = many && !z ? g->tuning->gate_up_lanes : 32;
     if (t.lanes > most) t.lanes = most;
     t.wg = t.lanes < 8 ? 64 : 8 * t.lanes; /* whole runs of sixteen rows */
-    bool planes = gpu_reads_planes(g, a->shape);
-    const struct tensor *s = planes ? gpu_ready_room(y) : NULL;
+    const struct tensor *s = gpu_ready_room(y);
     struct gate_up_params p = { .cols = gate_w->cols,
                                 .rows = gate_w->rows,
                                 .n_tok = x->rows,
@@ -162,17 +156,12 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                                 .high = l->high,
                                 .d = l->d,
                                 .makes_ready = s != NULL,
-                                .rank = a->adapted.rank,
-                                .rank2 = b->adapted.rank,
-                                .b_scales = gpu_adapted_scales(&a->adapted, gate_w),
-                                .b_scales2 = gpu_adapted_scales(&b->adapted, up_w),
-                                .z_at = z ? z[0].first : 0,
-                                .z_at2 = z ? z[1].first : 0 };
-    _Static_assert(sizeof p == sizeof(struct gate_up_lora_params), "one piece");
+                                .lora = { gpu_adapter_of(gate_w, z),
+                                          gpu_adapter_of(up_w, z ? &z[1] : NULL) } };
+    _Static_assert(sizeof p == sizeof(struct gate_up_lora_params), "they share lib/gate_up");
     struct gpu_binding bind[7] = { act(ready), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
-                                   act(y) };
-    uint32_t n = 4;
-    if (planes) bind[n++] = s ? act(s) : whole(g->unread[0]);
+                                   act(y), s ? act(s) : whole(g->unread[0]) };
+    uint32_t n = 5;
     if (z) bind[n++] = adapters_out(g, gate_w), bind[n++] = adapters_out(g, up_w);
     struct gpu_constant constants[] = { { GATE_UP_WG, (float)t.wg },
                                         { GATE_UP_LANES, (float)t.lanes },
@@ -183,7 +172,7 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
     return true;
 }
 
-/* Some of the linears of a stream, one dispatch; z NULL: without adapters. */
+/* One dispatch for the linears that were picked; z NULL: without adapters. */
 static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *y,
                           const struct tensor *x, const struct weight *const *w,
                           const struct tensor *z, const struct gpu_picked *some)
@@ -193,14 +182,7 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
     _Static_assert(sizeof p == sizeof(struct linears_mixed_params) &&
                        sizeof p == sizeof(struct linears_lora_params) &&
                        sizeof p == sizeof(struct linears_mixed_lora_params),
-                   "one piece");
-    struct {
-        uint32_t *rows, *scales, *high, *d, *rank, *b_scales, *z_at;
-    } const of[GROUP_LINEARS] = {
-        { &p.rows, &p.scales, &p.high, &p.d, &p.rank, &p.b_scales, &p.z_at },
-        { &p.rows2, &p.scales2, &p.high2, &p.d2, &p.rank2, &p.b_scales2, &p.z_at2 },
-        { &p.rows3, &p.scales3, &p.high3, &p.d3, &p.rank3, &p.b_scales3, &p.z_at3 }
-    };
+                   "they share lib/linears");
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = {
         act(x), none, none, none, none, whole(g->unread[0]), whole(g->unread[1]), none, none, none
@@ -209,25 +191,19 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
     for (uint32_t k = 0; k < some->n; k++) rows += w[some->at[k]]->rows;
     struct row_groups t = gpu_row_groups(g, matrix_of(w[some->at[0]])->shape, rows, p.cols, 0);
     for (uint32_t k = 0; k < some->n; k++) {
-        const struct gpu_part *part = &matrix_of(w[some->at[k]])->parts[0];
-        *of[k].rows = part->rows;
-        *of[k].scales = part->layout.scales;
-        *of[k].high = part->layout.high;
-        *of[k].d = part->layout.d;
+        uint32_t i = some->at[k];
+        const struct gpu_part *part = &matrix_of(w[i])->parts[0];
+        p.w[k] = gpu_matrix_of(part);
+        p.lora[k] = gpu_adapter_of(w[i], z ? &z[i] : NULL);
         bind[1 + k] = whole(part->buffer);
-        bind[4 + k] = act(y[some->at[k]]);
+        bind[4 + k] = act(y[i]);
+        bind[7 + k] = adapters_out(g, w[i]);
         n_row_groups += divide_up(part->rows, t.rows);
-        const struct gpu_adapted *d = &matrix_of(w[some->at[k]])->adapted;
-        if (!z || !d->n) continue;
-        *of[k].rank = d->rank;
-        *of[k].b_scales = gpu_adapted_scales(d, w[some->at[k]]);
-        *of[k].z_at = z[some->at[k]].first;
-        bind[7 + k] = whole(d->b);
     }
     _Static_assert(
         (int)LINEARS_WG == LINEARS_MIXED_WG && (int)LINEARS_LANES == LINEARS_MIXED_LANES &&
             (int)LINEARS_R == LINEARS_MIXED_R && (int)LINEARS_MATRICES == LINEARS_MIXED_MATRICES,
-        "one piece");
+        "they share lib/linears");
     struct gpu_constant constants[] = { { LINEARS_WG, (float)t.wg },
                                         { LINEARS_LANES, (float)t.lanes },
                                         { LINEARS_R, (float)t.rows },
@@ -267,7 +243,7 @@ static bool all_plain_codes(const struct weight *const *w, uint32_t n)
     return true;
 }
 
-/* The kernel for some of them. */
+/* The kernel for those that were picked. */
 static uint32_t kernel_for(const struct gpu_ops *g, const struct gpu_picked *some,
                            enum gpu_shape shape, bool adapted)
 {
@@ -291,7 +267,7 @@ void gpu_linears_ready(struct run *r, struct tensor *const *y, const struct tens
             adapted = adapted || matrix_of(w[some[i].at[k]])->adapted.n;
         }
         if (together)
-            dispatch_some(r, kernel_for(g, &some[i], shape, adapted), y, gpu_ready(g, x), w,
+            dispatch_some(r, kernel_for(g, &some[i], shape, adapted), y, gpu_ready(x), w,
                           adapted ? z : NULL, &some[i]);
         for (uint32_t k = 0; !together && k < some[i].n; k++) {
             uint32_t at = some[i].at[k];
@@ -304,21 +280,21 @@ void gpu_linears(struct run *r, struct tensor *const *y, const struct tensor *x,
                  const struct weight *const *w, uint32_t n)
 {
     struct tensor halves, in = gpu_keeps_halves(x, &halves);
-    if (gpu_ready(ops_of(r), x) && all_plain_codes(w, n)) gpu_linears_ready(r, y, x, w, NULL, n);
+    if (gpu_ready(x) && all_plain_codes(w, n)) gpu_linears_ready(r, y, x, w, NULL, n);
     else
         for (uint32_t i = 0; i < n; i++) gpu_linear(r, y[i], &in, w[i]);
 }
 
-/* ---- wide streams ---- */
+/* ---- residuals of many columns ---- */
 
-/* A row is joined once, by a dispatch of its own: for a wide one that is cheaper than by every
- * workgroup. */
+/* Has the residual more columns than small_hidden? Then a dispatch of its own computes it once,
+ * which is cheaper than every workgroup of a product doing so. */
 static bool is_wide(const struct gpu_ops *g, const struct residual *j)
 {
     return !gpu_is_small_hidden(g, j->x->cols) && gpu_residual_makes_ready(g, j);
 }
 
-/* Its result, ready in *room. These matrices will read it. */
+/* The residual, ready in *room. The matrices w are read next, so they may be prefetched. */
 static struct tensor residual_wide(struct run *r, const struct residual *j, struct tensor *room,
                                    const struct weight *const *w, uint32_t n)
 {

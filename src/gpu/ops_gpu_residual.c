@@ -1,15 +1,16 @@
-/* ops_gpu_residual.c - the end of one block and the start of the next: alone, or made by every
- * workgroup of the next block's first products, which saves a dispatch that all of them would wait
- * for. */
+/* ops_gpu_residual.c - the residual and the norm of the next block: as a dispatch of their own, or
+ * computed by every workgroup of the products that read them. The latter saves a dispatch for which
+ * all workgroups would wait. */
 #include "gpu/ops_gpu_impl.h"
 
 enum {
-    RESIDUAL_WG = 256,      /* lanes of a workgroup that only joins */
-    RESIDUAL_MOST_RUNS = 2, /* that a thread of it keeps in registers */
-    RUN = 16,               /* columns that a thread joins */
-    SHARED_CUTS = 3,
-    SHARED_STEP = 256, /* vec4s: few different pipelines, and those of a model's width can be tested
-                        at another */
+    RESIDUAL_WG = 256,      /* threads of a workgroup that computes the residual alone */
+    RESIDUAL_MOST_RUNS = 2, /* runs of columns that a thread keeps in registers */
+    RUN = 16,               /* columns of a run */
+    SHARED_TILINGS = 3,
+    SHARED_STEP =
+        256, /* vec4s. Rows are rounded up to it: then there are few pipelines, and a model's
+                          can be tested with rows of another width */
 };
 
 static const struct gpu_part *part_of(const struct weight *w)
@@ -17,7 +18,7 @@ static const struct gpu_part *part_of(const struct weight *w)
     return &matrix_of(w)->parts[0];
 }
 
-/* Do the registers of a workgroup hold a row? */
+/* Do the registers of a workgroup have room for a row? */
 static bool in_runs(const struct gpu_ops *g, uint32_t cols)
 {
     return g->tuning->shared_rows_pay && cols % RUN == 0 &&
@@ -29,8 +30,8 @@ bool gpu_residual_makes_ready(const struct gpu_ops *g, const struct residual *j)
     return gpu_makes_ready(g, j->x->rows, j->x->cols) && in_runs(g, j->x->cols);
 }
 
-/* Lanes for so many columns: where they can, as many as keep one run each, since a second one takes
- * twice as long. */
+/* Threads for so many columns: where the device allows it, as many as there are runs, since a
+ * thread with two runs takes twice as long. */
 static uint32_t runs_wg(const struct gpu_ops *g, uint32_t cols)
 {
     bool twice = g->tier >= TIER_SUBGROUP && g->rec.limits.max_invocations >= 2 * RESIDUAL_WG;
@@ -57,7 +58,8 @@ void gpu_norm_sum(struct run *r, struct tensor *y, const struct tensor *a, const
                     COUNT(bind), p.rows);
 }
 
-/* A join of one branch as it is; of two, that of their sum, which is made now. */
+/* A residual of one branch is returned as it is. Of two branches the sum of their norms is computed
+ * now, and is the branch of what is returned. */
 static struct residual of_one_branch(struct run *r, const struct residual *j)
 {
     struct residual one = *j;
@@ -68,8 +70,8 @@ static struct residual of_one_branch(struct run *r, const struct residual *j)
     return one;
 }
 
-/* What the next block reads goes to y, ready to s, or to both; NULL: to neither. Rows that do not
- * fit registers are not made ready. */
+/* residual_norm: what the next block reads goes to y as f32, to s as ready rows, or to both; NULL:
+ * not there. Rows that do not fit registers cannot be written to s. */
 static void residual_norm(struct run *r, const struct residual *j, const struct tensor *y,
                           const struct tensor *s)
 {
@@ -83,7 +85,8 @@ static void residual_norm(struct run *r, const struct residual *j, const struct 
                                            .puts = y != NULL,
                                            .makes_ready = s != NULL,
                                            .eps = j->eps };
-    _Static_assert(sizeof p == sizeof(struct residual_norm_params), "one piece");
+    _Static_assert(sizeof p == sizeof(struct residual_norm_params),
+                   "both have the Params of lib/residual");
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : whole(g->unused),
                                   vector(g, j->branch ? j->w : NULL),
@@ -152,7 +155,7 @@ struct tensor gpu_residual_ready(struct run *r, const struct residual *j, struct
     return x;
 }
 
-/* By a dispatch of its own, for products of the same group. */
+/* The residual by a dispatch of its own. Returns what the products of the same group read. */
 static struct tensor residual_before(struct run *r, const struct residual *j, struct tensor *room)
 {
     if (gpu_residual_makes_ready(ops_of(r), j)) return gpu_residual_ready(r, j, room, true);
@@ -173,7 +176,7 @@ uint32_t gpu_shared_row(uint32_t cols)
     return divide_up(cols, 4 * SHARED_STEP) * SHARED_STEP;
 }
 
-/* Workgroup memory of a kernel that holds a row, in bytes. */
+/* Workgroup memory of a kernel with a shared row, in bytes. */
 static uint32_t shared_row_bytes(const struct gpu_ops *g, uint32_t cols)
 {
     uint32_t sums = (g->tier >= TIER_SUBGROUP ? 128 : 256) * 16;
@@ -202,31 +205,34 @@ static enum gpu_shape shape_of(const struct weight *w)
     return matrix_of(w)->shape;
 }
 
-/* Do half of the threads hold a row? */
+/* Do half of a workgroup's threads have registers enough for a row? */
 static bool half_suffices(const struct residual *j)
 {
     return j->x->cols <= RUN * GPU_SHARED_WG / 2;
 }
 
-/* The more rows, the more of them a row group takes, as was measured: docs/experiments. */
+/* Row groups of a product with a shared row: the more rows W has, the more of them a row group
+ * takes (docs/experiments/fusion.md). */
 static struct row_groups shared_row_groups(const struct gpu_ops *g, uint32_t rows)
 {
-    uint32_t wanted =
-        g->cut ? 1u << (g->cut - 1) % SHARED_CUTS : gpu_value_at(g->tuning->shared_rows, rows);
+    uint32_t wanted = g->tiling ? 1u << (g->tiling - 1) % SHARED_TILINGS
+                                : gpu_value_at(g->tuning->shared_rows, rows);
     return (struct row_groups) { GPU_SHARED_WG, 32, wanted };
 }
 
-/* A workgroup has whole runs of sixteen results, which it makes_ready. */
+/* The same for gate and up. A workgroup has whole runs of sixteen results, so that it can leave
+ * them ready. */
 static struct row_groups shared_pair_groups(const struct gpu_ops *g, const struct residual *j,
                                             uint32_t rows)
 {
-    uint32_t wanted =
-        g->cut ? 1u << (g->cut - 1) % SHARED_CUTS : gpu_value_at(g->tuning->shared_pair, rows);
+    uint32_t wanted = g->tiling ? 1u << (g->tiling - 1) % SHARED_TILINGS
+                                : gpu_value_at(g->tuning->shared_pair, rows);
     if (wanted > 1 && half_suffices(j)) return (struct row_groups) { GPU_SHARED_WG / 2, 16, 4 };
     return (struct row_groups) { GPU_SHARED_WG, 16, wanted };
 }
 
-/* Workgroups of a row that share so many row groups' rows. */
+/* How many workgroups compute n_row_groups row groups. Each of them computes the residual again, so
+ * there are no more than shared_lanes of the profile allows. */
 static uint32_t shared_workgroups(const struct gpu_ops *g, struct row_groups t,
                                   uint32_t n_row_groups)
 {
@@ -234,7 +240,8 @@ static uint32_t shared_workgroups(const struct gpu_ops *g, struct row_groups t,
     return divide_up(blocks, divide_up(blocks, g->tuning->shared_lanes / t.wg));
 }
 
-/* n_matrices, and of how many branches a join is, for kernels that can be told. */
+/* Dispatch a product with a shared row. n_matrices 0: the kernel has neither the override MATRICES
+ * nor BRANCHES. */
 static void dispatch_shared(struct run *r, uint32_t kernel, const struct residual *j,
                             struct row_groups t, uint32_t n_matrices, const void *params,
                             const struct gpu_binding *bind, uint32_t n, uint32_t n_row_groups)
@@ -244,7 +251,7 @@ static void dispatch_shared(struct run *r, uint32_t kernel, const struct residua
                        (int)NORM_GATE_UP_WG == RESIDUAL_LINEAR_GELU_WG &&
                        (int)NORM_GATE_UP_SHARED_ROW == NORM_LINEARS_SHARED_ROW &&
                        (int)NORM_GATE_UP_SHARED_ROW == RESIDUAL_LINEAR_GELU_SHARED_ROW,
-                   "one");
+                   "norm_* and residual_linear_gelu have the same first overrides");
     struct gpu_constant constants[] = { { NORM_GATE_UP_WG, (float)t.wg },
                                         { NORM_GATE_UP_LANES, (float)t.lanes },
                                         { NORM_GATE_UP_R, (float)t.rows },
@@ -256,7 +263,8 @@ static void dispatch_shared(struct run *r, uint32_t kernel, const struct residua
                     bind, n, shared_workgroups(g, t, n_row_groups) * j->x->rows);
 }
 
-/* They are one dispatch. It joins, and writes the same next state as any other of the same join. */
+/* norm_linears of the picked matrices as one dispatch. It writes the next state of the residual
+ * stream; where the matrices need several such dispatches, all of them write the same one. */
 static void dispatch_picked(struct run *r, uint32_t kernel, const struct residual *j,
                             struct tensor *const *y, const struct weight *const *w,
                             const struct gpu_picked *some)
@@ -271,18 +279,13 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct residua
                                      .scale_at = v.at[1],
                                      .next_at = v.at[2],
                                      .eps = j->eps };
-    _Static_assert(sizeof p == sizeof(struct norm_linears_mixed_params), "one piece");
+    _Static_assert(sizeof p == sizeof(struct norm_linears_mixed_params), "they share lib/linears");
     if (j->other) {
         struct gpu_vectors both = gpu_vectors_of(g, j->branch_w, j->other_w, NULL);
         p.other_at = (j->other->first - j->branch->first) / 4;
         p.branch_w_at = both.at[0];
         p.other_w_at = both.at[1];
     }
-    struct {
-        uint32_t *rows, *scales, *high, *d;
-    } const of[GROUP_LINEARS] = { { &p.rows, &p.scales, &p.high, &p.d },
-                                  { &p.rows2, &p.scales2, &p.high2, &p.d2 },
-                                  { &p.rows3, &p.scales3, &p.high3, &p.d3 } };
     struct gpu_binding none = whole(g->unused);
     struct gpu_binding bind[] = { act(j->x),
                                   j->branch ? act(j->branch) : none,
@@ -299,10 +302,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct residua
     struct row_groups t = shared_row_groups(g, rows);
     for (uint32_t k = 0; k < some->n; k++) {
         const struct gpu_part *part = part_of(w[some->at[k]]);
-        *of[k].rows = part->rows;
-        *of[k].scales = part->layout.scales;
-        *of[k].high = part->layout.high;
-        *of[k].d = part->layout.d;
+        p.w[k] = gpu_matrix_of(part);
         bind[3 + k] = whole(part->buffer);
         bind[7 + k] = act(y[some->at[k]]);
         n_row_groups += divide_up(part->rows, t.rows);
@@ -310,7 +310,7 @@ static void dispatch_picked(struct run *r, uint32_t kernel, const struct residua
     dispatch_shared(r, kernel, j, t, some->n, &p, bind, COUNT(bind), n_row_groups);
 }
 
-/* The same of one matrix and one branch. */
+/* norm_linear: one matrix, one branch. */
 static void dispatch_one(struct run *r, const struct residual *j, const struct tensor *y,
                          const struct weight *w)
 {
@@ -335,12 +335,13 @@ static void dispatch_one(struct run *r, const struct residual *j, const struct t
     struct row_groups t = shared_row_groups(g, w->rows);
     _Static_assert((int)NORM_GATE_UP_WG == NORM_LINEAR_WG && (int)NORM_GATE_UP_R == NORM_LINEAR_R &&
                        (int)NORM_GATE_UP_SHARED_ROW == NORM_LINEAR_SHARED_ROW,
-                   "one");
+                   "norm_* and residual_linear_gelu have the same first overrides");
     dispatch_shared(r, READY(g, NORM_LINEAR, shape_of(w)), j, t, 0, &p, bind, COUNT(bind),
                     divide_up(part->rows, t.rows));
 }
 
-/* Can workgroups that join take two branches? They must lie in one buffer, and all vectors too. */
+/* Can every workgroup compute the residual of two branches? Both branches must lie in one buffer,
+ * and so must all vectors. */
 static bool takes_both(const struct gpu_ops *g, const struct residual *j)
 {
     struct gpu_vectors v = gpu_residual_vectors(g, j);
@@ -414,11 +415,14 @@ void gpu_residual_linear_gelu(struct run *r, const struct residual *of, struct t
                     divide_up(w->rows, t.rows));
 }
 
-/* Is one dispatch enough for a join, gate and up? */
+/* Can the residual, its norm, gate and up be one dispatch? */
 static bool is_one_gate_up(const struct gpu_ops *g, const struct residual *j,
                            const struct weight *gate_w, const struct weight *up_w)
 {
-    enum { BUFFERS = 8, MADE_BYTES = 1024 }; /* kernels/lib/gate_up.wgsl */
+    enum {
+        BUFFERS = 8,
+        MADE_BYTES = 1024
+    }; /* buffers, and workgroup memory of kernels/lib/gate_up.wgsl */
     bool room = shared_row_bytes(g, j->x->cols) + MADE_BYTES <= g->rec.limits.max_workgroup_bytes;
     return gpu_shares_residual(g, j, BUFFERS) && room && j->branch && !weight_exists(j->scale) &&
            weight_exists(j->next_w) && gpu_residual_vectors(g, j).one &&
@@ -426,7 +430,7 @@ static bool is_one_gate_up(const struct gpu_ops *g, const struct residual *j,
            shape_of(gate_w) == shape_of(up_w);
 }
 
-/* It is. */
+/* norm_gate_up as one dispatch. */
 static void dispatch_gate_up(struct run *r, const struct residual *j, struct tensor *y,
                              const struct weight *gate_w, const struct weight *up_w)
 {
@@ -434,8 +438,7 @@ static void dispatch_gate_up(struct run *r, const struct residual *j, struct ten
     struct gpu_vectors v = gpu_residual_vectors(g, j);
     const struct gpu_part *gate = part_of(gate_w);
     struct row_groups t = shared_pair_groups(g, j, gate_w->rows);
-    bool planes = gpu_reads_planes(g, shape_of(gate_w));
-    const struct tensor *s = planes ? gpu_ready_room(y) : NULL;
+    const struct tensor *s = gpu_makes_form(g, shape_of(gate_w)) ? gpu_ready_room(y) : NULL;
     struct norm_gate_up_params p = { .cols = gate_w->cols,
                                      .rows = gate_w->rows,
                                      .n_tok = j->x->rows,
@@ -456,8 +459,8 @@ static void dispatch_gate_up(struct run *r, const struct residual *j, struct ten
                                   act(j->to),
                                   act(y),
                                   s ? act(s) : whole(g->unread[0]) };
-    dispatch_shared(r, READY(g, NORM_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind,
-                    COUNT(bind) - (planes ? 0 : 1), divide_up(gate_w->rows, t.rows));
+    dispatch_shared(r, READY(g, NORM_GATE_UP, shape_of(gate_w)), j, t, 0, &p, bind, COUNT(bind),
+                    divide_up(gate_w->rows, t.rows));
 }
 
 void gpu_norm_gate_up(struct run *r, const struct residual *of, struct tensor *y, struct tensor *up,

@@ -4,7 +4,7 @@
 
 #include "gpu/ops_gpu_impl.h"
 
-/* scores = W (rms_norm(x) * scale) / sqrt(cols), and norm, by the general product. */
+/* scores = W (rms_norm(x) * scale) / sqrt(cols), and norm, by the product of any matrix. */
 static void any_router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
                               const struct tensor *x, const struct router *by, float eps)
 {
@@ -14,8 +14,8 @@ static void any_router_scores(struct run *r, struct tensor *scores, struct tenso
     gpu_rms_norm(r, norm, x, by->norm, eps);
 }
 
-/* The same by one kernel, for a plain F32 router, as published files have it; where s is not NULL
- * it gets norm, ready. */
+/* The same by one kernel, for an F32 router without adapters, as published files have it. s: where
+ * norm is left ready; NULL: it is not. */
 static void router_scores(struct run *r, struct tensor *scores, struct tensor *norm,
                           const struct tensor *s, const struct tensor *x, const struct router *by,
                           float eps)
@@ -41,7 +41,7 @@ static void router_scores(struct run *r, struct tensor *scores, struct tensor *n
                     x->rows * divide_up(w->rows, wg / lanes));
 }
 
-/* A routing by its scores. */
+/* Choose the experts by their scores. */
 static void choose_by(struct gpu_ops *g, const struct tensor *scores, const struct routing *to)
 {
     struct router_params p = { .rows = scores->rows,
@@ -62,14 +62,14 @@ void gpu_choose(struct gpu_ops *g, const struct gpu_choice *c)
     choose_by(g, &c->scores, &c->to);
 }
 
-/* Is the router a plain F32 matrix, as published files have it? */
+/* Is the router an F32 matrix without adapters, as published files have it? */
 static bool plain_router(const struct weight *w)
 {
     const struct gpu_weight *g = w->mem;
     return g->shape == GPU_F32 && g->n_parts == 1 && !w->lora;
 }
 
-/* Scores, and norm, ready too where that is wanted; the choice is due. */
+/* Scores, and norm, ready too where that is wanted. The experts are still to be chosen. */
 static void score(struct run *r, struct gpu_choice *c, const struct routing *out,
                   struct tensor *norm, const struct tensor *x, const struct router *by, float eps)
 {
@@ -81,7 +81,8 @@ static void score(struct run *r, struct gpu_choice *c, const struct routing *out
     else any_router_scores(r, &c->scores, norm, x, by, eps);
 }
 
-/* The product beside it is of the same dispatch where h is ready and W codes without adapters. */
+/* The product beside the router is part of the same dispatch where h is ready and W is codes
+ * without adapters. */
 void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, struct tensor *norm,
                const struct tensor *x, const struct router *by, float eps,
                const struct product *beside)
@@ -94,7 +95,7 @@ void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
     }
     const struct weight *w = beside->w;
     const struct gpu_weight *gw = w->mem, *m = by->w->mem;
-    const struct tensor *ready = gpu_ready(g, beside->h);
+    const struct tensor *ready = gpu_ready(beside->h);
     struct gpu_vectors v = gpu_vectors_of(g, by->scale, by->norm, NULL);
     struct row_groups t = gpu_row_groups(g, gw->shape, w->rows, w->cols, 0);
     bool can = ready && gpu_codes_no_lora(w) && gw->n_parts == 1 && plain_router(by->w) && v.one &&
@@ -106,9 +107,9 @@ void gpu_score(struct run *r, struct gpu_choice *c, const struct routing *out, s
         return;
     }
     *c = (struct gpu_choice) { gpu_scratch(r, SCRATCH_SECOND, x->rows, by->w->rows), *out };
-    /* The kernel leaves norm ready in every case. */
-    struct tensor nobody = gpu_ready_scratch(r, SCRATCH_READY, x->rows, x->cols);
-    const struct tensor *s = norm->ready ? gpu_ready_room(norm) : &nobody;
+    /* The kernel always writes norm ready: here to room that is not read. */
+    struct tensor unread = gpu_ready_scratch(r, SCRATCH_READY, x->rows, x->cols);
+    const struct tensor *s = norm->ready ? gpu_ready_room(norm) : &unread;
     const struct gpu_part *part = &gw->parts[0];
     struct linear_router_params p = { .cols = w->cols,
                                       .rows = w->rows,

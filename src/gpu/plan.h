@@ -33,7 +33,7 @@ struct plan_steps {
     uint32_t steps;
 };
 
-/* What a dispatch is part of: fusion joins steps of two layers at most. */
+/* What a dispatch is part of: a group of nodes has steps of two layers at most. */
 struct plan_label {
     struct plan_steps of[2];
 };

@@ -38,10 +38,10 @@ static const struct gpu_tuning large = {
     .single_keys = 128,
     .wide_attend_wg = 512,
 
-    .tiles = { { 128, 128, 256, 160 },
-               { 64, 64, 256, 160 },
-               { 64, 32, 256, 160 },
-               { 32, 32, 256, 0 } },
+    .tiles = { { 128, 128, 256, 160, 100 },
+               { 64, 64, 256, 160, 117 },
+               { 64, 32, 256, 160, 148 },
+               { 32, 32, 256, 0, 216 } },
     .split_steps = 128,
     .split_cols = 2048,
     .split_sums = 54000,
@@ -61,12 +61,15 @@ static const struct gpu_tuning large = {
 
     .group_from = 4,
     .group_from_fours = 4,
+    .expert_wg = 128,
     .readers_choose = 2,
     .score_lanes = 128,
 
+    .canvas_bytes = 16 * MIB,
+
     .argmax_parts = 64,
     .bwd_tile = 128,
-    .heads_apart = 264,
+    .separate_heads = 264,
     .lora_grad_lanes = 8,
     .lora_grad_groups = 32,
 };
@@ -92,7 +95,10 @@ static const struct gpu_tuning software = {
     .split_groups = 256,
     .wide_attend_wg = 512,
 
-    .tiles = { { 128, 128, 256, 1 }, { 64, 64, 256, 1 }, { 64, 32, 256, 1 }, { 32, 32, 256, 0 } },
+    .tiles = { { 128, 128, 256, 1, 100 },
+               { 64, 64, 256, 1, 100 },
+               { 64, 32, 256, 1, 100 },
+               { 32, 32, 256, 0, 100 } },
     .split_steps = UINT32_MAX,
     .split_cols = 2048,
     .split_sums = 54000,
@@ -112,12 +118,15 @@ static const struct gpu_tuning software = {
 
     .group_from = 4,
     .group_from_fours = 64,
+    .expert_wg = 64,
     .readers_choose = 2,
     .score_lanes = 4,
 
+    .canvas_bytes = 16 * MIB,
+
     .argmax_parts = 8,
     .bwd_tile = 64,
-    .heads_apart = 0,
+    .separate_heads = 0,
     .lora_grad_lanes = 16,
     .lora_grad_groups = 1,
 };
@@ -148,6 +157,7 @@ static const struct gpu_profile profiles[] = {
                   .has_timestamps = 1,
                   .has_packed_dot = 1 },
       .int8 = true,
+      .matrix = true,
       .tuning = &large },
     { .name = "apple",
       .about = "an Apple GPU: f32, as int8 products are emulated; not measured",

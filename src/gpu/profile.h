@@ -17,9 +17,10 @@ struct gpu_step_at {
 };
 
 /* A block of a product of many rows, as one workgroup computes it: rows of W, rows of x, threads;
- * and how many workgroups are enough for the device. */
+ * how many workgroups are enough for the device. cost: the time of a result where the device is
+ * full, in hundredths of that of the first tile. */
 struct gpu_tile {
-    uint32_t rows, toks, wg, enough;
+    uint32_t rows, toks, wg, enough, cost;
 };
 
 /* The same by subgroup matrices. cost: the time of a step of 32 columns where the device is full,
@@ -34,7 +35,7 @@ enum { GPU_TILES = 4, GPU_MATRIX_TILES = 7 };
 /* Figures are of one H200 where nothing else is said; docs/experiments has them. */
 struct gpu_tuning {
     /* ---- the device ---- */
-    uint32_t processors;  /* work is cut so that none of them is idle at the end */
+    uint32_t processors;  /* work is divided so that none of them is idle at the end */
     uint32_t sum_wg;      /* threads, at most, of a workgroup that makes one sum */
     bool software;        /* a device in software: threads that work each for itself are best, */
     bool shared_rows_pay; /* and a workgroup's threads do not hold a row together */
@@ -49,8 +50,8 @@ struct gpu_tuning {
     uint32_t gate_up_lanes;     /* and then lanes of one at most, without adapters */
     struct gpu_step_at slot_lanes[3]; /* lanes of a row group at most, of products of f32 slots */
 
-    /* ---- products whose workgroups hold their row: experiments/fusion.md ---- */
-    uint32_t shared_lanes;             /* of all workgroups together: each makes the row again */
+    /* ---- products with a shared row: experiments/fusion.md ---- */
+    uint32_t shared_lanes; /* of all workgroups together, each of which computes the row again */
     struct gpu_step_at shared_rows[3]; /* rows of W of a row group */
     struct gpu_step_at shared_pair[3]; /* the same of gate and up */
     uint32_t small_hidden;    /* columns past which the residual is a dispatch of its own */
@@ -72,8 +73,7 @@ struct gpu_tuning {
     struct gpu_tile tiles[GPU_TILES]; /* the largest first */
     uint32_t split_steps; /* columns that are worth a workgroup of their own; UINT32_MAX: never */
     uint32_t split_cols;  /* columns from which a forward product may be split */
-    uint32_t
-        split_sums; /* numbers set apart and summed in the time of a column of the first tile */
+    uint32_t split_sums;  /* partial sums added up in the time of a column of the first tile */
     uint32_t parts_bytes; /* of partial sums at most */
     struct gpu_matrix_tile matrix_tiles[GPU_MATRIX_TILES];
     uint32_t matrix_enough;      /* workgroups of subgroup matrices that are enough */
@@ -84,14 +84,18 @@ struct gpu_tuning {
 
     /* ---- experts: experiments/experts.md ---- */
     uint32_t group_from;       /* slots an expert from which tiles of slots pay, */
-    uint32_t group_from_fours; /* and where subgroups of four lanes work for themselves */
-    uint32_t readers_choose;   /* rows of x up to which every reader makes the choice for itself */
-    uint32_t score_lanes;      /* that make an expert's score */
+    uint32_t group_from_fours; /* the same where each thread works for itself (software) */
+    uint32_t expert_wg;        /* threads that multiply such a tile, each with two rows of W */
+    uint32_t readers_choose;   /* rows of x up to which every workgroup chooses for itself */
+    uint32_t score_lanes;      /* lanes that compute an expert's score */
+
+    /* ---- a canvas ---- */
+    uint32_t canvas_bytes; /* of logits at a time, about */
 
     /* ---- drawing and training ---- */
-    uint32_t argmax_parts;     /* shares of the vocabulary */
-    uint32_t bwd_tile;         /* columns and rows of a tile of gradients at most: 64 or 128 */
-    uint32_t heads_apart;      /* tiles of keys' gradients below which heads are summed apart */
+    uint32_t argmax_parts;   /* shares of the vocabulary */
+    uint32_t bwd_tile;       /* columns and rows of a tile of gradients at most: 64 or 128 */
+    uint32_t separate_heads; /* below so many tiles of keys' gradients each head has its own sums */
     uint32_t lora_grad_lanes;  /* of a workgroup of an adapter's gradient, and */
     uint32_t lora_grad_groups; /* its groups of rows */
 };
@@ -100,7 +104,8 @@ struct gpu_profile {
     const char *name, *about;
     struct gpu_adapter adapter; /* of one such device, with its limits */
     struct gpu_limits limits;
-    bool int8; /* the hardware multiplies int8 (dot4I8Packed): few rows are read as int8 planes */
+    bool int8;   /* the hardware multiplies int8 (dot4I8Packed): few rows are read as int8 planes */
+    bool matrix; /* it has subgroup matrices; `limits` are those of a host that hides them */
     const struct gpu_tuning *tuning;
 };
 

@@ -201,7 +201,15 @@ void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_const
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups)
 {
+    uint32_t number = kernel_family(kernel)->processors;
+    struct gpu_constant all[PLAN_CONSTANTS];
     if (recorder_bars(r, kernel)) kernel = kernel_plain(kernel);
+    if (number) {
+        assert(n_constants < PLAN_CONSTANTS);
+        memcpy(all, constants, n_constants * sizeof *all);
+        all[n_constants++] = (struct gpu_constant) { number - 1, (float)r->processors };
+        constants = all;
+    }
     plan_dispatch(&r->plan, kernel, constants, n_constants, params, bindings, n_bindings, n_groups);
 }
 

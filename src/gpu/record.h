@@ -1,4 +1,4 @@
-/* record.h - what becomes of a plan: a program, pipelines to compile, a wait for tests.
+/* record.h - makes a plan a program, compiles its pipelines, and tells which tests it waits for.
  *
  * One recorder per engine. It knows every pipeline that a plan has asked for. record_program makes
  * a plan a program: the parameter block of a dispatch goes into the next 256-byte slice of a
@@ -33,8 +33,8 @@ struct recorded {
 /* What is known of a kernel that a pipeline was wanted of. */
 struct record_kernel {
     uint32_t number;
-    bool barred;     /* it was demoted: its plain variant takes its place */
-    bool trusted;    /* a result of the self-test that it had a part in was right */
+    bool barred;     /* demoted: its plain variant is recorded instead */
+    bool trusted;    /* the self-test has found a result right that it had a part in */
     uint8_t verdict; /* of the last self-test: enum selftest_verdict, and how far it was off */
     double nmse;
 };
@@ -58,7 +58,8 @@ struct record_trace {
 
 struct recorder {
     struct gpu_limits limits;
-    gpu_buffer step; /* struct Step of kernels/lib/step.wgsl */
+    uint32_t processors; /* of the device, by its profile: of kernels with that override */
+    gpu_buffer step;     /* struct Step of kernels/lib/step.wgsl */
     struct record_kernel *kernels;
     struct pipeline_slot *pipelines;
     uint32_t n_kernels, cap_kernels, n_barred, n_pipelines, cap_pipelines;
@@ -75,7 +76,7 @@ void recorder_close(struct recorder *r);
 /* Begin a plan. */
 void record_begin(struct recorder *r);
 /* Add a dispatch to it; the arguments are those of plan_dispatch. A kernel that was demoted gives
- * way to its plain variant. */
+ * way to its plain variant; one with the override PROCESSORS is told how many there are. */
 void record_dispatch(struct recorder *r, uint32_t kernel, const struct gpu_constant *constants,
                      uint32_t n_constants, const void *params, const struct gpu_binding *bindings,
                      uint32_t n_bindings, uint32_t n_groups);
@@ -102,7 +103,7 @@ void recorded_free(struct recorded *p);
 /* Record the plain variant in the place of this kernel of a faster tier. False when it is plain, or
  * was demoted before. */
 bool recorder_demote(struct recorder *r, uint32_t kernel);
-/* Was it? */
+/* Was this kernel demoted? */
 bool recorder_bars(const struct recorder *r, uint32_t kernel);
 
 /* Bytes of the parameter buffers of a program of so many dispatches. */

@@ -1,7 +1,7 @@
 /* repack.c - from the blocks of a file to the parts of a shape; see repack.h.
  *
- * It owns the shapes' sizes and the loops that cut blocks apart. It knows neither kernels nor
- * buffers: a window of rows goes in, a few pieces with their offsets come out.
+ * It owns the shapes' sizes and the loops that split blocks. It knows neither kernels nor buffers:
+ * a window of rows goes in, a few pieces with their offsets come out.
  */
 #include "gpu/repack.h"
 
@@ -53,24 +53,24 @@ enum gpu_shape gpu_shape_of(const struct quant_format *f)
     return GPU_F32;
 }
 
-/* ---- cutting: n blocks of the file to the parts ---- */
+/* ---- splitting: n blocks of the file to the parts ---- */
 
 struct parts {
     uint8_t *p[REPACK_PARTS];
 };
 
-static const struct repack_cuts cuts_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } }, TURN_NOTHING };
-static const struct repack_cuts cuts_q5_0 = {
-    22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } }, TURN_NOTHING
+static const struct block_layout layout_q4_0 = { 18, 2, { { 2, 16 }, { 0, 2 } }, REPACK_NOTHING };
+static const struct block_layout layout_q5_0 = {
+    22, 3, { { 6, 16 }, { 2, 4 }, { 0, 2 } }, REPACK_NOTHING
 };
-static const struct repack_cuts cuts_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } }, TURN_NOTHING };
-static const struct repack_cuts cuts_q6_k = {
+static const struct block_layout layout_q8_0 = { 34, 2, { { 2, 32 }, { 0, 2 } }, REPACK_NOTHING };
+static const struct block_layout layout_q6_k = {
     210, 3, { { 0, 192 }, { 192, 16 }, { 208, 2 } }, REPACK_Q6_K
 };
 
 /* Called with constants only, so that each copy is a move or two. */
-BZ_INLINE void cut_blocks(const uint8_t *restrict b, size_t n, struct parts o,
-                          const struct repack_cuts *c)
+BZ_INLINE void split_blocks(const uint8_t *restrict b, size_t n, struct parts o,
+                            const struct block_layout *c)
 {
     uint8_t *restrict p0 = o.p[0], *restrict p1 = o.p[1], *restrict p2 = o.p[2];
     for (; n > 0; n--, b += c->block) {
@@ -84,19 +84,19 @@ BZ_INLINE void cut_blocks(const uint8_t *restrict b, size_t n, struct parts o,
     }
 }
 
-static void cut_q4_0(const uint8_t *b, size_t n, struct parts o)
+static void split_q4_0(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, o, &cuts_q4_0);
+    split_blocks(b, n, o, &layout_q4_0);
 }
 
-static void cut_q5_0(const uint8_t *b, size_t n, struct parts o)
+static void split_q5_0(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, o, &cuts_q5_0);
+    split_blocks(b, n, o, &layout_q5_0);
 }
 
-static void cut_q8_0(const uint8_t *b, size_t n, struct parts o)
+static void split_q8_0(const uint8_t *b, size_t n, struct parts o)
 {
-    cut_blocks(b, n, o, &cuts_q8_0);
+    split_blocks(b, n, o, &layout_q8_0);
 }
 
 /* The nibbles of each group together: see kernels/load/repack_q4_k.wgsl. */
@@ -119,8 +119,8 @@ BZ_CLONES static void repack_q4_k(const uint8_t *restrict b, size_t n, struct pa
 
 /* Group g of 32 weights: their low bits to low[16], the two above them to high[8]. See
  * kernels/load/repack_q6_k.wgsl. */
-BZ_INLINE void turn_group(const uint8_t *restrict b, int g, uint8_t *restrict low,
-                          uint8_t *restrict high)
+BZ_INLINE void repack_group(const uint8_t *restrict b, int g, uint8_t *restrict low,
+                            uint8_t *restrict high)
 {
     const uint8_t *ql = b + 64 * (g / 4) + 32 * (g % 2), *qh = b + 128 + 32 * (g / 4);
     int low_at = g & 2 ? 4 : 0, high_at = 2 * (g % 4);
@@ -137,7 +137,7 @@ BZ_CLONES static void repack_q6_k(const uint8_t *restrict b, size_t n, struct pa
 {
     uint8_t *restrict codes = o.p[0], *restrict scales = o.p[1], *restrict d = o.p[2];
     for (; n > 0; n--, b += 210, codes += 192, scales += 16, d += 2) {
-        for (int g = 0; g < 8; g++) turn_group(b, g, codes + 16 * g, codes + 128 + 8 * g);
+        for (int g = 0; g < 8; g++) repack_group(b, g, codes + 16 * g, codes + 128 + 8 * g);
         memcpy(scales, b + 192, 16);
         memcpy(d, b + 208, 2);
     }
@@ -278,9 +278,9 @@ static void widen_iq4_nl(const uint8_t *restrict b, size_t n, struct parts o)
 static void (*repacker(enum quant_id id))(const uint8_t *, size_t, struct parts)
 {
     switch (id) {
-    case QUANT_Q4_0: return cut_q4_0;
-    case QUANT_Q5_0: return cut_q5_0;
-    case QUANT_Q8_0: return cut_q8_0;
+    case QUANT_Q4_0: return split_q4_0;
+    case QUANT_Q5_0: return split_q5_0;
+    case QUANT_Q8_0: return split_q8_0;
     case QUANT_Q6_K: return repack_q6_k;
     case QUANT_Q4_K: return repack_q4_k;
     case QUANT_Q4_1: return widen_q4_1;
@@ -334,6 +334,24 @@ bool gpu_layout_of(const struct quant_format *f, uint32_t rows, uint32_t cols,
     return true;
 }
 
+/* A part's offset in words where all parts begin `n` blocks later. */
+static uint32_t words_from(enum gpu_shape s, int part, uint32_t at, uint64_t n)
+{
+    if (!at) return 0; /* there is none */
+    return (uint32_t)(at + n * shapes[s].bytes[part] / 4 - n * shapes[s].bytes[0] / 4);
+}
+
+uint32_t gpu_layout_from(struct gpu_layout *l, uint32_t cols, uint32_t first)
+{
+    uint64_t n = row_blocks(l->shape, cols) * first;
+    bool q5_0 = l->shape == GPU_Q5_0;
+    assert(first % 64 == 0);
+    l->scales = words_from(l->shape, q5_0 ? 2 : 1, l->scales, n);
+    l->high = words_from(l->shape, 1, l->high, n);
+    l->d = words_from(l->shape, 2, l->d, n);
+    return (uint32_t)(n * shapes[l->shape].bytes[0]);
+}
+
 uint32_t gpu_repack_step(const struct quant_format *f, uint32_t cols)
 {
     enum gpu_shape s = gpu_shape_of(f);
@@ -360,20 +378,20 @@ size_t gpu_repack_scratch(const struct quant_format *f, uint32_t cols, uint32_t 
 
 /* ---- a window ---- */
 
-bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_cuts *out)
+bool gpu_block_layout(const struct quant_format *f, uint32_t cols, struct block_layout *out)
 {
     switch (f->id) {
-    case QUANT_Q4_0: *out = cuts_q4_0; return true;
-    case QUANT_Q5_0: *out = cuts_q5_0; return true;
-    case QUANT_Q8_0: *out = cuts_q8_0; return true;
-    case QUANT_Q6_K: *out = cuts_q6_k; return true;
+    case QUANT_Q4_0: *out = layout_q4_0; return true;
+    case QUANT_Q5_0: *out = layout_q5_0; return true;
+    case QUANT_Q8_0: *out = layout_q8_0; return true;
+    case QUANT_Q6_K: *out = layout_q6_k; return true;
     case QUANT_Q4_K:
-        *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, REPACK_Q4_K };
+        *out = (struct block_layout) { f->bytes, 1, { { 0, f->bytes } }, REPACK_Q4_K };
         return true;
     default: break;
     }
     if (repacker(f->id) || is_padded(gpu_shape_of(f), cols)) return false;
-    *out = (struct repack_cuts) { f->bytes, 1, { { 0, f->bytes } }, TURN_NOTHING };
+    *out = (struct block_layout) { f->bytes, 1, { { 0, f->bytes } }, REPACK_NOTHING };
     return true;
 }
 

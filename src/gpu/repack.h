@@ -2,7 +2,7 @@
  *
  * GGUF has sixteen formats that Bezel reads; kernels know ten shapes. Nothing is lost on the way:
  * a weight decoded from its shape has the bits that quant decode gives. A row is blocks of a fixed
- * number of weights; a shape cuts a block into one to three parts, and the buffer holds all first
+ * number of weights; a shape splits a block into one to three parts, and the buffer holds all first
  * parts, then all second ones, then all third ones. Blocks are counted through all rows, and each
  * part begins at a multiple of 16 bytes.
  *
@@ -19,12 +19,12 @@
  *     Q8_A    16     q[16]: i8              s, o: two f32                        s q + o
  *
  * What the letters mean inside a block is in the file of the format in src/quant/; the bits of
- * Q4_K's and Q6_K's groups, which share bytes there, are turned so that each group has its own
+ * Q4_K's and Q6_K's groups, which share bytes there, are rearranged so that each group has its own
  * (kernels/load/repack_q4_k.wgsl, kernels/load/repack_q6_k.wgsl). F32, F16 and BF16 rows end with
  * zeros up to a whole block. A kernel gets the parts' offsets as `scales` (d of Q4_0, Q5_0, Q8_0;
  * scales of Q6_K; s and o of Q8_A), `high` (qh of Q5_0) and `d` (d of Q6_K).
  *
- * A tensor may be cut by rows into several buffers; each is laid out for itself.
+ * A tensor may be split by rows over several buffers; each is laid out for itself.
  */
 #ifndef BEZEL_GPU_REPACK_H
 #define BEZEL_GPU_REPACK_H
@@ -70,29 +70,33 @@ struct repack_out {
     } piece[REPACK_PARTS];
 };
 
-/* How the bits of a block's first part change places. */
-enum repack_turn { TURN_NOTHING, REPACK_Q4_K, REPACK_Q6_K };
+/* How the bits of a block's first part are rearranged. */
+enum repack_bits { REPACK_NOTHING, REPACK_Q4_K, REPACK_Q6_K };
 
-/* Formats whose bits are only moved: where part k lies in each block of the file. A shape that is
- * the file's own bytes has one part, the block; so has Q4_K. */
-struct repack_cuts {
+/* Formats whose bits are only moved: where part k of the shape lies in each block of the file. A
+ * shape that is the file's own bytes has one part, the block; so has Q4_K. */
+struct block_layout {
     uint32_t block; /* bytes, even as all of these */
     uint32_t n;
-    struct repack_cut {
+    struct block_part {
         uint32_t at, bytes;
     } part[REPACK_PARTS];
-    enum repack_turn turn;
+    enum repack_bits bits;
 };
 
 enum gpu_shape gpu_shape_of(const struct quant_format *f);
 
 /* False where a window must go through gpu_repack: weights are converted, or rows padded. */
-bool gpu_repack_cuts(const struct quant_format *f, uint32_t cols, struct repack_cuts *out);
+bool gpu_block_layout(const struct quant_format *f, uint32_t cols, struct block_layout *out);
 
 /* The buffer of rows x cols weights; cols are whole blocks of f. False when it has 16 GiB or more.
  */
 bool gpu_layout_of(const struct quant_format *f, uint32_t rows, uint32_t cols,
                    struct gpu_layout *out);
+
+/* The same for a reader that begins at row `first`, a multiple of 64: *l gets the parts' offsets
+ * from there. Returns how many bytes of the buffer come before, a multiple of 256. */
+uint32_t gpu_layout_from(struct gpu_layout *l, uint32_t cols, uint32_t first);
 
 /* Windows begin at a multiple of this many rows (1 or 2), so that no u32 is written twice. */
 uint32_t gpu_repack_step(const struct quant_format *f, uint32_t cols);

@@ -155,9 +155,9 @@ struct weight *stage_absent(struct stage *s)
     return &s->weights[s->n_weights++].w;
 }
 
-void stage_recut(struct stage *s, uint32_t cut)
+void stage_set_tiling(struct stage *s, uint32_t tiling)
 {
-    if (s->place != STAGE_CPU) ((struct gpu_ops *)s->run.be->ctx)->cut = cut;
+    if (s->place != STAGE_CPU) ((struct gpu_ops *)s->run.be->ctx)->tiling = tiling;
 }
 
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
@@ -165,16 +165,16 @@ void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind)
     s->results[s->n_results++] = (struct stage_output) { *t, kind };
 }
 
-void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
-               const struct quant_format *f, uint32_t rows, uint32_t cols)
+void stage_repack(struct stage *s, struct tensor *y, const struct tensor *x,
+                  const struct quant_format *f, uint32_t rows, uint32_t cols)
 {
     struct repack_out out = { 0 };
-    struct repack_cuts cuts;
-    gpu_repack_cuts(f, cols, &cuts);
+    struct block_layout of;
+    gpu_block_layout(f, cols, &of);
     gpu_repack_pieces(f, cols, 0, rows, rows, &out);
     if (s->place != STAGE_CPU) {
         struct gpu_ops *g = s->run.be->ctx;
-        upload_cut(&g->rec, &cuts, rows * cols / f->block, &out, gpu_of(x), 0, gpu_of(y));
+        upload_repack(&g->rec, &of, rows * cols / f->block, &out, gpu_of(x), 0, gpu_of(y));
         return;
     }
     out.mem = mem_alloc(gpu_repack_scratch(f, cols, rows), 1);
@@ -195,7 +195,7 @@ static uint32_t output_bytes(const struct stage_output *o)
 
 /* Number i of rows of int8 planes (kernels/lib/acts.wgsl): a byte of each for every digit, from the
  * highest on, then sixteen bytes for every sixteen, which begin with their scale. */
-static double number_of_planes(const uint8_t *bytes, uint32_t cols, uint32_t i)
+static double number_of_int8_planes(const uint8_t *bytes, uint32_t cols, uint32_t i)
 {
     uint32_t col = i % cols;
     const uint8_t *row = bytes + (i - col) * sizeof(float), *digit = row + col;
@@ -206,6 +206,13 @@ static double number_of_planes(const uint8_t *bytes, uint32_t cols, uint32_t i)
     return (double)v * (double)scale;
 }
 
+/* The same of f32 planes: four numbers of each sixteen in every plane. */
+static double number_of_f32_planes(const uint8_t *bytes, uint32_t cols, uint32_t i)
+{
+    uint32_t col = i % cols, plane = col % 16 / 4, at = plane * cols / 4 + col / 16 * 4 + col % 4;
+    return (double)f32_from_bits(load_u32(bytes + (i - col + at) * sizeof(float)));
+}
+
 static uint32_t output_numbers(const struct stage_output *o)
 {
     return o->t.rows * o->t.cols;
@@ -213,7 +220,8 @@ static uint32_t output_numbers(const struct stage_output *o)
 
 static double number_at(const struct stage_output *o, const uint8_t *bytes, uint32_t i)
 {
-    if (o->kind == STAGE_PLANES) return number_of_planes(bytes, o->t.cols, i);
+    if (o->kind == STAGE_INT8_PLANES) return number_of_int8_planes(bytes, o->t.cols, i);
+    if (o->kind == STAGE_F32_PLANES) return number_of_f32_planes(bytes, o->t.cols, i);
     if (o->kind == STAGE_F16) return (double)f16_to_f32(load_u16(bytes + i * sizeof(uint16_t)));
     uint32_t word = load_u32(bytes + i * sizeof word);
     return o->kind == STAGE_I32 ? (int32_t)word : (double)f32_from_bits(word);
@@ -221,15 +229,15 @@ static double number_at(const struct stage_output *o, const uint8_t *bytes, uint
 
 /* ---- picking ---- */
 
-/* Run a case in the cut that it names; the backend then chooses by itself again. */
+/* Run a case with the tiling that it names; afterwards the backend chooses by itself again. */
 static void run_case(struct gpu_ops *g, struct stage *s, const struct test_case *c)
 {
     uint32_t near = g->horizon;
-    g->cut = c->cut;
+    g->tiling = c->tiling;
     g->wide = c->wide;
     if (c->far) g->horizon = SELFTEST_FAR;
     c->run(s, c);
-    g->cut = 0;
+    g->tiling = 0;
     g->wide = false;
     g->horizon = near;
 }
@@ -278,7 +286,8 @@ bool selftest_pick(struct selftest *t, const struct test_case *c)
     return true;
 }
 
-/* The test's program may have made scratch beside the model's: it becomes the test's. */
+/* The test's program may have replaced scratch of the model by larger buffers: those become the
+ * test's, and the model has its own again. */
 static void take_scratch(struct selftest *t, const struct gpu_scratch *before)
 {
     struct gpu_scratch *now = ops(t)->scratch;
@@ -375,7 +384,8 @@ enum bz_status selftest_record(struct selftest *t, struct bz_err *err)
     for (uint32_t k = t->n; k-- > 0 && st == BZ_OK;) {
         struct stage *s = &t->tests[k].stage;
         uint32_t at = t->tests[k].at;
-        /* The vectors of a case lie in one page, as a model's do: so it was picked. */
+        /* A case was picked with its vectors in one buffer, as a model's lie; here they are placed
+         * in the same way. */
         t->upload.vectors = NULL;
         stage_open(s, t, t->gpu, STAGE_GPU);
         run_case(ops(t), s, &t->tests[k].c);
@@ -450,7 +460,8 @@ gpu_buffer selftest_results(const struct selftest *t, uint32_t *n_bytes)
 
 /* ---- judging ---- */
 
-/* Infinite where it is no number: what was not compared is not right. */
+/* The difference of a result from the C loop's (nmse); infinite where a number is missing or NaN,
+ * so that it counts as wrong. */
 static double compare(const struct test *test, const uint8_t *results)
 {
     const uint8_t *bytes = results + test->at;
@@ -482,7 +493,7 @@ static bool is_plain(const struct record_kernel *k)
     return kernel_plain(k->number) == k->number;
 }
 
-/* How much speaks for pipeline i of a test: 3 a right result of it alone, 2 one that it shares with
+/* How far pipeline i of a test is trusted: 3 a right result of it alone, 2 one that it shares with
  * other pipelines, 1 one of another pipeline of its kernel, 0 none. */
 static int trust(const struct selftest *t, const struct test *test, uint32_t i)
 {
@@ -490,8 +501,8 @@ static int trust(const struct selftest *t, const struct test *test, uint32_t i)
     return s->validated_alone ? 3 : s->validated ? 2 : kernel_of(t, test, i)->trusted ? 1 : 0;
 }
 
-/* Who is to blame for a wrong result: of the pipelines that the least speaks for, the kernels of
- * faster tiers, else all. */
+/* Demote after a wrong result: of the pipelines that are trusted least, the kernels of faster
+ * tiers, else all of them. */
 static void blame(struct selftest *t, const struct test *test)
 {
     int least = 3;

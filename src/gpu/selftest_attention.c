@@ -30,9 +30,9 @@ static void run_attention(struct stage *s, const struct test_case *c)
     stage_result(s, y, STAGE_F32);
 }
 
-/* rope(head_norm(x)) of heads as long as the case has them. */
-static struct value *turned(struct stage *s, const struct test_case *c, struct value *x,
-                            struct value *angles)
+/* rope(head_norm(x)) of heads of the case's size. */
+static struct value *rotated(struct stage *s, const struct test_case *c, struct value *x,
+                             struct value *angles)
 {
     x = tape_head_norm(s->tape, x, stage_vector(s, c->cols, 1), c->cols);
     return tape_rope(s->tape, x, angles, c->cols);
@@ -45,10 +45,10 @@ static struct value *attend(struct stage *s, const struct test_case *c, struct k
     struct tape *t = stage_tape(s, c);
     struct value *angles = stage_input(s, c, c->cols);
     struct value *q = stage_donated(s, c, c->n_head * c->cols);
-    q = turned(s, c, q, angles);
+    q = rotated(s, c, q, angles);
     if (!c->plain) {
         struct value *k = stage_donated(s, c, kv->k.cols), *v = stage_donated(s, c, kv->k.cols);
-        k = turned(s, c, k, angles);
+        k = rotated(s, c, k, angles);
         v = tape_head_norm(t, v, stage_absent(s), c->cols);
         tape_kv_write(t, kv, k, v);
     }
@@ -82,11 +82,11 @@ void selftest_attend(struct stage *s, const struct test_case *c)
         return;
     }
     struct tensor attention = *stage_keep_ready(s, o);
-    stage_recut(s, w ? c->attend_cut : c->cut);
+    stage_set_tiling(s, w ? c->attend_tiling : c->tiling);
     stage_run(s, RULE_ATTEND_HEADS, SELFTEST_LATER);
     if (w) {
         struct tensor *y = stage_rows(s, c, c->out);
-        stage_recut(s, c->cut);
+        stage_set_tiling(s, c->tiling);
         attention.ready = o->at.ready;
         op_linear(&s->run, y, &attention, w);
         stage_result(s, y, STAGE_F32);
@@ -109,7 +109,7 @@ bool selftest_pick_attention(struct selftest *t, bool half)
                 struct test_case c = { run_attention, .rows = rows[r], .cols = dims[d], .n_kv = 2,
                                        .half = half };
                 c.n_head = 2 * groups[g];
-                c.cut = 1 + (uint32_t)g; /* all heads of a group together */
+                c.tiling = 1 + (uint32_t)g; /* all heads of a group together */
                 ok = ok && selftest_pick(t, &c);
                 c.run = run_heads_write;
                 if (c.rows > 1) ok = ok && selftest_pick(t, &c);

@@ -83,7 +83,7 @@ struct value *selftest_residual(struct stage *s, const struct test_case *c, bool
     return x;
 }
 
-/* What the next block reads of it. */
+/* The residual and its norm, which the next block reads. */
 static struct value *residual_norm(struct stage *s, const struct test_case *c, bool scaled)
 {
     struct value *x = selftest_residual(s, c, scaled);
@@ -98,7 +98,7 @@ static void run_residual_norm(struct stage *s, const struct test_case *c)
     stage_run(s, RULE_RESIDUAL_NORM, SELFTEST_POS);
 }
 
-/* What the model ends with. */
+/* The last residual and its norm, then the head. */
 static void run_residual_norm_then_linear(struct stage *s, const struct test_case *c)
 {
     struct tape *t = stage_tape(s, c);
@@ -239,7 +239,7 @@ static void run_copy_rows(struct stage *s, const struct test_case *c)
 
 /* Blocks of three parts, one of them half a u32. Numbers, so that each unit that is moved counts.
  */
-static void run_cut_blocks(struct stage *s, const struct test_case *c)
+static void run_repack_blocks(struct stage *s, const struct test_case *c)
 {
     const struct quant_format *f = quant_find(c->format);
     struct gpu_layout layout;
@@ -247,12 +247,13 @@ static void run_cut_blocks(struct stage *s, const struct test_case *c)
     uint32_t n_from = c->rows * (uint32_t)quant_row_bytes(f, c->cols) / 2;
     struct tensor *x = stage_tensor(s, 1, n_from, STAGE_F16, 0);
     struct tensor *y = stage_tensor(s, 1, (uint32_t)layout.bytes / 2, STAGE_F16, 0);
-    stage_cut(s, y, x, f, c->rows, c->cols);
+    stage_repack(s, y, x, f, c->rows, c->cols);
     stage_result(s, y, STAGE_F16);
 }
 
-/* Blocks whose bits change places: whole numbers, since any bits may come together. */
-static void run_turn_blocks(struct stage *s, const struct test_case *c)
+/* Blocks whose bits change places. The values are whole numbers, since any bits may come together.
+ */
+static void run_repack_bits(struct stage *s, const struct test_case *c)
 {
     const struct quant_format *f = quant_find(c->format);
     struct gpu_layout layout;
@@ -260,14 +261,14 @@ static void run_turn_blocks(struct stage *s, const struct test_case *c)
     uint32_t n_from = c->rows * (uint32_t)quant_row_bytes(f, c->cols) / 4;
     struct tensor *x = stage_tensor(s, 1, n_from, STAGE_I32, INT32_MAX);
     struct tensor *y = stage_tensor(s, 1, (uint32_t)layout.bytes / 4, STAGE_I32, 1);
-    stage_cut(s, y, x, f, c->rows, c->cols);
+    stage_repack(s, y, x, f, c->rows, c->cols);
     stage_result(s, y, STAGE_I32);
 }
 
 static const struct test_case simple[] = {
-    { run_cut_blocks, .rows = 2, .cols = 5 * 32, .format = QUANT_Q5_0 },
-    { run_turn_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q4_K },
-    { run_turn_blocks, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
+    { run_repack_blocks, .rows = 2, .cols = 5 * 32, .format = QUANT_Q5_0 },
+    { run_repack_bits, .rows = 2, .cols = 5 * 256, .format = QUANT_Q4_K },
+    { run_repack_bits, .rows = 2, .cols = 5 * 256, .format = QUANT_Q6_K },
     { run_rms_norm, .rows = 2, .cols = 320 },
     { run_norm_sum, .rows = 2, .cols = 320 },
     { run_norm_sum, .rows = 2, .cols = 2560 },
@@ -287,8 +288,9 @@ static const struct test_case simple[] = {
     { run_copy_rows, .rows = 2, .cols = 64 },
 };
 
-/* Products whose workgroups compute the residual: of one matrix to three, in every cut; and that
- * reduce attention. See SHARED_STEP in ops_gpu_residual.c for the columns. */
+/* Products whose workgroups compute the residual, of one matrix to three, and those that merge
+ * attention's splits; in every number of rows of a row group. See SHARED_STEP in ops_gpu_residual.c
+ * for the columns. */
 static bool pick_shared(struct selftest *t, uint32_t format)
 {
     bool ok = true;
@@ -299,10 +301,10 @@ static bool pick_shared(struct selftest *t, uint32_t format)
         ok = ok && selftest_pick(t, &attend);
         attend.plain = true;
         ok = ok && selftest_pick(t, &attend);
-        for (uint32_t cut = 1; cut <= 3; cut++) {
+        for (uint32_t tiling = 1; tiling <= 3; tiling++) {
             struct test_case c = { run_norm_linears, .rows = 1, .cols = cols, .out = 9 };
             c.format = format;
-            c.cut = cut;
+            c.tiling = tiling;
             for (uint32_t k = 0; k < 2 * (GROUP_LINEARS + 1); k++) {
                 c.both = k & 1;
                 c.n_mat = k / 2;
@@ -320,40 +322,40 @@ static bool pick_shared(struct selftest *t, uint32_t format)
     return ok;
 }
 
-/* Products of rows that are wider than workgroups keep: a dispatch of its own ends the block before
- * them, or has heads of every size whole. */
-static bool pick_wide(struct selftest *t, uint32_t format, uint32_t cut)
+/* Products of rows with more columns than workgroups keep: a dispatch of its own computes the
+ * residual before them, or each head of attention is one split. */
+static bool pick_wide(struct selftest *t, uint32_t format, uint32_t tiling)
 {
     static const uint32_t dims[] = { 32, 48, 64, 128, 256, 512 };
     enum { STREAM = 5376, HEADS = 4608 };
     struct test_case c = { run_norm_linears, .rows = 1, .cols = STREAM, .out = 32, .n_mat = 1 };
     c.format = format;
-    c.cut = cut;
+    c.tiling = tiling;
     bool ok = selftest_pick(t, &c);
     for (size_t i = 0; i < 2 * sizeof dims / sizeof *dims; i++) {
         struct test_case a = { selftest_attend, .rows = 1, .cols = dims[i / 2], .n_kv = 1 };
         a.n_head = HEADS / a.cols;
         a.out = 32;
         a.format = format;
-        a.cut = cut;
+        a.tiling = tiling;
         a.half = i & 1;
         ok = ok && selftest_pick(t, &a);
     }
     return ok;
 }
 
-/* Products of ready rows, in every cut: the lanes follow from the length. Who makes_ready them is
- * another question: the model may have it otherwise. */
+/* Products of ready rows, in every number of rows of a row group; the lanes follow from the length.
+ * A case of its own makes the rows ready, by whichever kernel the model has for that. */
 static bool pick_ready(struct selftest *t, uint32_t format)
 {
     uint32_t block = quant_find(format)->block;
     bool ok = true;
-    for (uint32_t cut = 1; cut <= GPU_CUT_THREE; cut++) {
+    for (uint32_t tiling = 1; tiling <= GPU_TILING_THREE; tiling++) {
         for (uint32_t cols = block < 32 ? 32 : block; cols <= 4096; cols *= 2) {
             struct test_case c = { run_residual_norm_then_linear, .rows = 1, .cols = cols,
                                    .out = 32 };
             c.format = format;
-            c.cut = cut;
+            c.tiling = tiling;
             c.wide = true;
             ok = ok && selftest_pick(t, &c);
             c.run = selftest_linear_router, ok = ok && selftest_pick(t, &c);
@@ -368,15 +370,15 @@ static bool pick_ready(struct selftest *t, uint32_t format)
             struct test_case a = { selftest_attend, .rows = 1, .cols = 256, .n_kv = 1, .out = 32 };
             a.format = format;
             a.n_head = cols / a.cols;
-            a.cut = cut;
-            a.attend_cut = 1;
+            a.tiling = tiling;
+            a.attend_tiling = 1;
             a.split = true;
             for (uint32_t k = 0; a.n_head && k < 2; k++) {
                 a.plain = k == 0; /* a prompt that is the first may have these alone */
                 ok = ok && selftest_pick(t, &a);
             }
         }
-        ok = ok && pick_wide(t, format, cut);
+        ok = ok && pick_wide(t, format, tiling);
     }
     return ok;
 }
@@ -391,8 +393,8 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     for (uint32_t cols = block < 8 ? 8 : block; cols <= 8192; cols *= 2) {
         struct test_case c = { run_gate_up, .rows = 1, .cols = cols, .out = 9, .format = format };
         ok = ok && selftest_pick(t, &c);
-        for (c.cut = 1; c.cut <= GPU_CUT_THREE;
-             c.cut++) { /* rows of a row group, see gpu_row_groups */
+        for (c.tiling = 1; c.tiling <= GPU_TILING_THREE;
+             c.tiling++) { /* rows of a row group, see gpu_row_groups */
             c.run = run_linear;
             ok = ok && selftest_pick(t, &c);
             c.run = run_linear_gelu;
@@ -401,10 +403,10 @@ static bool pick_matrices(struct selftest *t, uint32_t format)
     }
     ok = ok && pick_shared(t, format) && pick_ready(t, format);
     struct test_case product = { run_linear, .cols = 256, .out = 70, .format = format };
-    for (uint32_t i = 0; i < 2 * (GPU_CUTS + 1); i++) {
-        product.cut = i / 2; /* 0: by its shape, and on a software device no tiles */
-        product.out = product.cut == GPU_CUT_SPLITS ? 72 : 70; /* splits are of whole vec4s */
-        product.rows = i & 1 ? 24 : SELFTEST_ROWS;             /* too few for subgroup matrices */
+    for (uint32_t i = 0; i < 2 * (GPU_TILINGS + 1); i++) {
+        product.tiling = i / 2; /* 0: by its shape, and on a software device no tiles */
+        product.out = product.tiling == GPU_TILING_SPLITS ? 72 : 70; /* splits are of whole vec4s */
+        product.rows = i & 1 ? 24 : SELFTEST_ROWS; /* too few for subgroup matrices */
         product.run = run_linear;
         ok = ok && selftest_pick(t, &product);
         product.run = run_linear_gelu;

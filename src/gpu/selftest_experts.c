@@ -27,7 +27,7 @@ static void run_experts(struct stage *s, const struct test_case *c)
     struct routing routing = { *ids, *stage_tensor(s, c->rows, USED, STAGE_F32, 0) };
     struct experts e = make_experts(s, c);
     struct tensor unready = { 0 };
-    x->ready = &unready; /* the kernels for rows that nobody has left ready */
+    x->ready = &unready; /* so the kernels for rows that are not ready are used */
     op_experts(&s->run, y, x, &routing, &e);
     stage_result(s, y, STAGE_F32);
 }
@@ -50,7 +50,7 @@ static void keep_experts(struct stage *s, const struct test_case *c, struct valu
     stage_keep(s, u, STAGE_F32);
 }
 
-/* Experts that read what a router leaves. */
+/* Experts that read what a router writes. */
 static void run_routed(struct stage *s, const struct test_case *c)
 {
     stage_tape(s, c);
@@ -59,7 +59,7 @@ static void run_routed(struct stage *s, const struct test_case *c)
     stage_run(s, RULE_ROUTER_EXPERTS, SELFTEST_POS);
 }
 
-/* The same beside the product of a row that the block before has ready. */
+/* A router in one dispatch with the product of a row that the block before has left ready. */
 void selftest_linear_router(struct stage *s, const struct test_case *c)
 {
     uint32_t block = quant_find(c->format)->block;
@@ -95,9 +95,9 @@ bool selftest_pick_experts(struct selftest *t, uint32_t format)
             c.split = k & 2;
             ok = ok && selftest_pick(t, &c);
             c.run = run_routed;
-            for (c.cut = 1; k < 2 && c.cut <= 3; c.cut++) ok = ok && selftest_pick(t, &c);
-            c.cut = 0;
-            c.rows = 3; /* too many for readers that choose */
+            for (c.tiling = 1; k < 2 && c.tiling <= 3; c.tiling++) ok = ok && selftest_pick(t, &c);
+            c.tiling = 0;
+            c.rows = 3; /* too many rows for readers_choose of the profile */
             ok = ok && selftest_pick(t, &c);
         }
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++)

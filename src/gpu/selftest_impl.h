@@ -20,7 +20,7 @@ enum { SELFTEST_LATER = 70 };
 #define SELFTEST_EPS 1e-6f
 
 enum stage_place { STAGE_PROBE, STAGE_CPU, STAGE_GPU };
-enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32, STAGE_PLANES };
+enum stage_kind { STAGE_F32, STAGE_F16, STAGE_I32, STAGE_INT8_PLANES, STAGE_F32_PLANES };
 
 struct stage_weight {
     struct weight w;
@@ -69,14 +69,14 @@ struct test_case {
     void (*run)(struct stage *s, const struct test_case *c);
     uint32_t rows, cols, out, format;
     uint32_t n_head, n_kv, n_ff;
-    uint32_t n_mat;      /* matrices; 0: the most; experts */
-    uint32_t top_k;      /* experts that are chosen */
-    uint32_t cut;        /* of a matrix product, see struct gpu_ops */
-    uint32_t attend_cut; /* of attention after such products */
+    uint32_t n_mat;         /* matrices; 0: the most; experts */
+    uint32_t top_k;         /* experts that are chosen */
+    uint32_t tiling;        /* of a product or of attention, see struct gpu_ops */
+    uint32_t attend_tiling; /* of attention after such products */
     float temperature;
     bool half, split, plain;
     bool both; /* the sum of two branches ends a block */
-    bool wide; /* as streams that are wide, see struct gpu_ops */
+    bool wide; /* the residual counts as one of many columns, see struct gpu_ops */
     bool far;  /* as where a history may become long */
 };
 
@@ -91,13 +91,13 @@ struct tensor *stage_tensor(struct stage *s, uint32_t rows, uint32_t cols, enum 
 struct weight *stage_weight(struct stage *s, uint32_t format, uint32_t cols, uint32_t rows,
                             uint32_t n_mat, float size);
 struct weight *stage_absent(struct stage *s);
-/* What follows is cut like this. */
-void stage_recut(struct stage *s, uint32_t cut);
+/* Ops that follow use this tiling. */
+void stage_set_tiling(struct stage *s, uint32_t tiling);
 void stage_result(struct stage *s, const struct tensor *t, enum stage_kind kind);
 
-/* x as the blocks of a file, cut into the parts of y: what loading does. */
-void stage_cut(struct stage *s, struct tensor *y, const struct tensor *x,
-               const struct quant_format *f, uint32_t rows, uint32_t cols);
+/* x as the blocks of a file, repacked to the parts of y as a load does. */
+void stage_repack(struct stage *s, struct tensor *y, const struct tensor *x,
+                  const struct quant_format *f, uint32_t rows, uint32_t cols);
 
 static inline struct tensor *stage_rows(struct stage *s, const struct test_case *c, uint32_t cols)
 {
@@ -116,19 +116,19 @@ static inline struct weight *stage_vector(struct stage *s, uint32_t n, float siz
 /* A tape of c->rows rows. Its nodes are plain: the C loops run one after the other, and a GPU what
  * its rules of fusion make of them. */
 struct tape *stage_tape(struct stage *s, const struct test_case *c);
-/* A random input of it; donated: that nobody wants afterwards. */
+/* A random input of the tape; donated: it may be overwritten. */
 struct value *stage_input(struct stage *s, const struct test_case *c, uint32_t cols);
 struct value *stage_donated(struct stage *s, const struct test_case *c, uint32_t cols);
 /* x is a result of the tape, and of the case. Returns where it will be. */
 struct tensor *stage_keep(struct stage *s, struct value *x, enum stage_kind kind);
 /* The same, and x as products read it where the group that makes it leaves it ready. One a case. */
 struct tensor *stage_keep_ready(struct stage *s, struct value *x);
-/* Run it; row 0 is at position `pos`. A GPU fuses by the rules up to `last`, of which there must be
- * a group. */
+/* Run the tape; row 0 is at position `pos`. A GPU fuses by the rules up to `last`, of which there
+ * must be a group. */
 void stage_run(struct stage *s, enum gpu_rule last, uint32_t pos);
 
-/* The end of a block: (x + rms_norm(branch)) * scale; c->both: of the sum of two branches. The
- * tape has begun, and gets a result. */
+/* The residual: (x + rms_norm(branch)) * scale, and where c->both of the sum of two branches. It
+ * begins the tape, and is a result. */
 struct value *selftest_residual(struct stage *s, const struct test_case *c, bool scaled);
 
 /* Offer a case; false when memory is short. */
@@ -146,7 +146,7 @@ bool selftest_pick_attention(struct selftest *t, bool half);
 void selftest_linear_router(struct stage *s, const struct test_case *c);
 bool selftest_pick_experts(struct selftest *t, uint32_t format);
 
-/* Offer those that draw; and all others, small ones first. */
+/* Offer the cases that draw; and all others, small ones first. */
 bool selftest_pick_draws(struct selftest *t);
 bool selftest_pick_all(struct selftest *t);
 

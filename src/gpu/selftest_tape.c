@@ -33,7 +33,7 @@ struct tensor *stage_keep_ready(struct stage *s, struct value *x)
 {
     struct tensor *own = stage_keep(s, x, STAGE_F32);
     s->ready = x;
-    if (s->place == STAGE_CPU || !((struct gpu_ops *)s->run.be->ctx)->int8) return own;
+    if (s->place == STAGE_CPU) return own;
     x->ready = tape_room(s->tape, x, x->at.cols);
     x->ready->own = stage_tensor(s, x->at.rows, x->at.cols, STAGE_F32, 0);
     return own;
@@ -42,8 +42,9 @@ struct tensor *stage_keep_ready(struct stage *s, struct value *x)
 /* Its ready form, where that was written, is a result of the case too. */
 static void take_ready(struct stage *s, struct value *x)
 {
-    const struct tensor *ready = x->at.ready;
-    if (ready && ready->rows) stage_result(s, ready, STAGE_PLANES);
+    const struct tensor *ready = gpu_ready(&x->at);
+    bool int8 = ready && ((const struct gpu_ops *)s->run.be->ctx)->int8;
+    if (ready) stage_result(s, ready, int8 ? STAGE_INT8_PLANES : STAGE_F32_PLANES);
     else stage_result(s, x->own ? x->own : &x->at, STAGE_F32);
 }
 

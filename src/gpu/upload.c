@@ -9,7 +9,7 @@
 /* ---- buffers ---- */
 
 enum {
-    VECTORS_BYTES = 64 << 10, /* of a page for vectors that nobody announced */
+    VECTORS_BYTES = 64 << 10, /* of a page for vectors that were not announced */
     VECTORS_MOST = 16 << 20,  /* of any page, whatever a file promises */
     VECTOR_ALIGN = 256,       /* where a binding may begin */
 };
@@ -277,9 +277,9 @@ static void step_over(const struct upload *u, struct upload_at *at, uint32_t n_r
 static bool is_placed(const struct upload *u, const struct upload_at *at, uint32_t max_placed)
 {
     const struct weight *w = &u->jobs[at->job];
-    struct repack_cuts cuts;
+    struct block_layout of;
     uint32_t step = gpu_repack_step(w->fmt, w->cols);
-    return step * row_bytes_at(u, at) <= max_placed && gpu_repack_cuts(w->fmt, w->cols, &cuts);
+    return step * row_bytes_at(u, at) <= max_placed && gpu_block_layout(w->fmt, w->cols, &of);
 }
 
 /* Can a window to be placed go on with the rows at u->next? */
@@ -348,58 +348,59 @@ enum bz_status upload_give(struct upload *u, const struct upload_window *win, co
     return BZ_OK;
 }
 
-/* ---- placing: the device cuts ---- */
+/* ---- placing: the device repacks ---- */
 
-enum { CUT_WG = 256 }; /* WG of repack_blocks, repack_q4_k and repack_q6_k in kernels/ */
+enum { REPACK_WG = 256 }; /* WG of repack_blocks, repack_q4_k and repack_q6_k in kernels/ */
 
-/* The device moves bytes by itself only where they stay as they are. */
-static bool is_copied(const struct repack_cuts *cuts)
+/* Is a window copied as it is, without a kernel? */
+static bool is_copied(const struct block_layout *of)
 {
-    return cuts->n == 1 && cuts->turn == TURN_NOTHING;
+    return of->n == 1 && of->bits == REPACK_NOTHING;
 }
 
 /* The first part of n blocks. */
-static void upload_turn(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
-                        const struct repack_out *pieces, gpu_buffer from, uint32_t at,
-                        gpu_buffer to)
+static void repack_first_part(struct recorder *rec, const struct block_layout *of, uint32_t n,
+                              const struct repack_out *pieces, gpu_buffer from, uint32_t at,
+                              gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
-    bool halves = cuts->turn == REPACK_Q6_K; /* which blocks are counted in */
-    struct repack_q4_k_params p = { .n = n * (cuts->part[0].bytes / 4),
+    bool halves =
+        of->bits == REPACK_Q6_K; /* Q6_K's blocks are counted in halves, Q4_K's in words */
+    struct repack_q4_k_params p = { .n = n * (of->part[0].bytes / 4),
                                     .at = at / (halves ? 2 : 4),
                                     .to = (uint32_t)(pieces->piece[0].offset / 4) };
-    _Static_assert(sizeof p == sizeof(struct repack_q6_k_params), "one piece");
+    _Static_assert(sizeof p == sizeof(struct repack_q6_k_params), "both kernels have these fields");
     record_dispatch(rec, halves ? KERNEL_REPACK_Q6_K : KERNEL_REPACK_Q4_K, NULL, 0, &p, bind, 2,
-                    (p.n + CUT_WG - 1) / CUT_WG);
+                    (p.n + REPACK_WG - 1) / REPACK_WG);
 }
 
-void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
-                const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to)
+void upload_repack(struct recorder *rec, const struct block_layout *of, uint32_t n,
+                   const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to)
 {
     struct gpu_binding bind[] = { { from, 0, 0 }, { to, 0, 0 } };
-    bool turns = cuts->turn != TURN_NOTHING;
-    if (turns) upload_turn(rec, cuts, n, pieces, from, at, to);
-    for (uint32_t k = turns; k < cuts->n; k++) {
-        struct repack_blocks_params p = { .n = n * (cuts->part[k].bytes / 2),
-                                          .block = cuts->block / 2,
-                                          .at = (at + cuts->part[k].at) / 2,
-                                          .size = cuts->part[k].bytes / 2,
+    bool turns = of->bits != REPACK_NOTHING;
+    if (turns) repack_first_part(rec, of, n, pieces, from, at, to);
+    for (uint32_t k = turns; k < of->n; k++) {
+        struct repack_blocks_params p = { .n = n * (of->part[k].bytes / 2),
+                                          .block = of->block / 2,
+                                          .at = (at + of->part[k].at) / 2,
+                                          .size = of->part[k].bytes / 2,
                                           .to = (uint32_t)(pieces->piece[k].offset / 4) };
         uint32_t n_words = (p.n + 1) / 2;
         record_dispatch(rec, KERNEL_REPACK_BLOCKS, NULL, 0, &p, bind, 2,
-                        (n_words + CUT_WG - 1) / CUT_WG);
+                        (n_words + REPACK_WG - 1) / REPACK_WG);
     }
 }
 
-void upload_cuts(const struct upload *u, bool *cut, bool *repack_q4_k, bool *repack_q6_k)
+void upload_kernels(const struct upload *u, bool *blocks, bool *repack_q4_k, bool *repack_q6_k)
 {
-    struct repack_cuts cuts;
-    *cut = *repack_q4_k = *repack_q6_k = false;
+    struct block_layout of;
+    *blocks = *repack_q4_k = *repack_q6_k = false;
     for (uint32_t i = 0; i < u->n_jobs; i++) {
-        if (!gpu_repack_cuts(u->jobs[i].fmt, u->jobs[i].cols, &cuts)) continue;
-        *cut = *cut || cuts.n > 1;
-        *repack_q4_k = *repack_q4_k || cuts.turn == REPACK_Q4_K;
-        *repack_q6_k = *repack_q6_k || cuts.turn == REPACK_Q6_K;
+        if (!gpu_block_layout(u->jobs[i].fmt, u->jobs[i].cols, &of)) continue;
+        *blocks = *blocks || of.n > 1;
+        *repack_q4_k = *repack_q4_k || of.bits == REPACK_Q4_K;
+        *repack_q6_k = *repack_q6_k || of.bits == REPACK_Q6_K;
     }
 }
 
@@ -411,18 +412,18 @@ static uint32_t place_rows(struct upload *u, struct recorder *rec, const struct 
     const struct weight *w = &u->jobs[at->job];
     const struct gpu_part *p = part_at(u, at);
     uint32_t n_bytes = (uint32_t)(n_rows * row_bytes_at(u, at));
-    struct repack_cuts cuts;
+    struct block_layout of;
     struct repack_out pieces = { 0 };
-    bool ok = gpu_repack_cuts(w->fmt, w->cols, &cuts);
+    bool ok = gpu_block_layout(w->fmt, w->cols, &of);
     assert(ok && win->placed);
     (void)ok;
     gpu_repack_pieces(w->fmt, w->cols, at->row, n_rows, p->rows, &pieces);
-    bool copied = is_copied(&cuts);
+    bool copied = is_copied(&of);
     if (copied)
         plan_copy(&rec->plan, staging, begin, p->buffer, (uint32_t)pieces.piece[0].offset, n_bytes);
     else if (rec->plan.n == 0)
         plan_copy(&rec->plan, staging, 0, scratch, 0, (win->n_bytes + 3) / 4 * 4);
-    if (!copied) upload_cut(rec, &cuts, n_bytes / cuts.block, &pieces, scratch, begin, p->buffer);
+    if (!copied) upload_repack(rec, &of, n_bytes / of.block, &pieces, scratch, begin, p->buffer);
     u->bytes_done += n_bytes;
     return begin + n_bytes;
 }

@@ -66,7 +66,7 @@ struct upload {
     uint64_t bytes_done, bytes_total;
     uint64_t bytes_on_device;    /* of the buffers of all weights that were added */
     struct vector_page *vectors; /* with room for more, or NULL */
-    uint64_t vectors_expected;   /* bytes of the next page; 0: nobody said */
+    uint64_t vectors_expected;   /* bytes of the next page; 0: not known */
     void *scratch;               /* for repacking one window */
     size_t scratch_bytes;
 };
@@ -82,8 +82,8 @@ enum bz_status upload_add(struct upload *u, struct weight *w, const struct gpu_l
  * one. Before the first window only. */
 void upload_postpone(struct upload *u, const struct weight *w);
 
-/* It comes now, after all others: it is on the list again, and `away` until whoever brings it says
- * that it is not. */
+/* The postponed table comes now, after all others: it is on the list again, and `away` until the
+ * host has brought it. */
 void upload_resume(struct upload *u);
 
 /* A table that was added stays in its source after all: its buffers are freed, and its rows are
@@ -113,11 +113,11 @@ enum bz_status upload_place(struct upload *u, struct recorder *rec, const struct
 
 /* Record the parts of n blocks in `from`, behind the first `at` bytes, as they go to `to`; not for
  * bytes that stay as they are. */
-void upload_cut(struct recorder *rec, const struct repack_cuts *cuts, uint32_t n,
-                const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to);
+void upload_repack(struct recorder *rec, const struct block_layout *of, uint32_t n,
+                   const struct repack_out *pieces, gpu_buffer from, uint32_t at, gpu_buffer to);
 
-/* Will upload_place record kernels that cut blocks, or turn those of Q4_K or Q6_K? */
-void upload_cuts(const struct upload *u, bool *cut, bool *repack_q4_k, bool *repack_q6_k);
+/* Which kernels will upload_place record: repack_blocks, repack_q4_k, repack_q6_k? */
+void upload_kernels(const struct upload *u, bool *blocks, bool *repack_q4_k, bool *repack_q6_k);
 
 void upload_free(struct upload *u);
 void gpu_weight_free(struct gpu_weight *w);

@@ -1,8 +1,8 @@
 /* wgsl.c - the preprocessor of kernels/: directives to lines, then the declarations that main
  * needs.
  *
- * block() expands lines into x->text. cut() finds the declarations there, keep() follows names from
- * main on, and copy() writes what was kept. Failures are sticky (x->status).
+ * block() expands lines into x->text. split() finds the declarations there, keep() follows names
+ * from main on, and copy() writes what was kept. Failures are sticky (x->status).
  */
 #include "gpu/wgsl.h"
 
@@ -434,8 +434,8 @@ static uint32_t *slot_of(const struct expander *x, struct str name, uint32_t suf
     return &x->slots[at];
 }
 
-/* Cut the text at the ends of what stands at its outermost level. */
-static void cut(struct expander *x)
+/* Split the text into the declarations at its outermost level. */
+static void split(struct expander *x)
 {
     struct str from = { x->text.data, 0 };
     uint32_t depth = 0, line = 0, first = 0;
@@ -555,7 +555,7 @@ static void expand(struct expander *x)
     if (x->named) buf_putc(&x->out->name, ']');
     if (!x->status && (x->text.failed || x->line.failed))
         x->status = fail_memory(x->err, x->text.n);
-    if (!x->status) cut(x);
+    if (!x->status) split(x);
     if (!x->status) keep(x);
     if (!x->status) copy(x);
     if (!x->status && (x->out->text.failed || x->out->name.failed))

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -126,10 +127,15 @@ static const struct {
 /* The layer of "blk.3.attn_q.weight" and its place in the table; false: PEFT has no such module. */
 static bool find_module(const char *name, unsigned *layer, size_t *at)
 {
-    char tensor[64];
-    if (sscanf(name, "blk.%u.%63[a-z_].weight", layer, tensor) != 2) return false;
-    for (*at = 0; *at < sizeof modules / sizeof *modules; ++*at)
-        if (strcmp(modules[*at].tensor, tensor) == 0) return true;
+    if (strncmp(name, "blk.", 4) != 0) return false;
+    char *end; /* strtoul and not sscanf, which is 3 KB of the module */
+    *layer = (unsigned)strtoul(name + 4, &end, 10);
+    if (*end++ != '.') return false;
+    for (*at = 0; *at < sizeof modules / sizeof *modules; ++*at) {
+        size_t n = strlen(modules[*at].tensor);
+        if (strncmp(end, modules[*at].tensor, n) == 0 && strcmp(end + n, ".weight") == 0)
+            return true;
+    }
     return false;
 }
 

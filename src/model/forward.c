@@ -67,6 +67,24 @@ static void write_head(struct acts *a, const struct step_of *of, uint32_t first,
     a->head_first = first;
 }
 
+/* rows: it ends with the final norm, without head and sampler. */
+static void write_denoise(struct acts *a, const struct step_of *of, bool rows)
+{
+    struct tape *t = &a->denoise;
+    uint32_t n = a->canvas.n;
+    struct text_step s = { .m = of->m, .kv = of->kv, .canvas = true, .n_out = n };
+    tape_begin(t, of->m->config.eps, n, n);
+    t->max_rows = t->max_out = n;
+    t->taps = of->taps;
+    struct value *ids = tape_input(t, &a->canvas.ids, n);
+    struct value *soft = tape_input(t, &a->soft, n);
+    struct value *x = canvas_forward(t, &s, ids, soft);
+    if (rows) tape_result(t, x, &a->result);
+    else tape_result(t, canvas_end(t, of->m, &a->canvas, x), &a->soft);
+    place(t, &a->memory, of->be);
+    a->denoise_rows = rows;
+}
+
 /* ---- memory ---- */
 
 /* A tape of every kind at its largest. False: memory is short. */
@@ -78,9 +96,14 @@ static bool write_all_kinds(struct acts *a, const struct step_of *of)
         { of->n_batch, of->n_batch > most ? most : most - 1 }, /* some do */
         { of->n_batch, 0 },                                    /* none does */
     };
-    for (int i = 0; i < 3; i++) {
+    bool canvas = of->m->config.canvas.n_canvas > 0; /* its text has no logits */
+    for (int i = canvas ? 2 : 0; i < 3; i++) {
         write_step(a, of, kinds[i][0], kinds[i][1]);
         if (a->step.failed) return false;
+    }
+    for (int rows = of->logits; canvas && rows < 2; rows++) {
+        write_denoise(a, of, rows == 0);
+        if (a->denoise.failed) return false;
     }
     if (of->logits) return true;
     a->result.rows = most;
@@ -94,21 +117,24 @@ struct act_shape {
     uint32_t rows, cols;
 };
 
-enum { N_ACTS = 4 };
+enum { N_ACTS = 5 };
 
 static void list_tensors(struct act_shape list[N_ACTS], struct acts *a, const struct model *m,
                          const struct backend *be, uint32_t n_batch)
 {
     const struct config *c = &m->config;
-    uint32_t ple = c->n_ple ? c->n_ple * c->n_layer : 1;
+    uint32_t ple = c->n_ple ? c->n_ple * c->n_layer : 1, n = c->canvas.n_canvas;
+    uint32_t n_result = n_batch > n ? n_batch : n;
     const struct act_shape all[N_ACTS] = {
         { &a->ids, n_batch, 1 },
         { &a->ple, c->n_ple ? n_batch : 1, ple },
-        { &a->result, be->fuse ? 1 : n_batch, c->n_embd },
+        { &a->result, be->fuse ? 1 : n_result, c->n_embd },
         { &a->logits, LOGIT_ROWS, c->n_vocab },
+        { &a->soft, n ? n : 1, n ? c->n_embd : 1 },
     };
     memcpy(list, all, sizeof all);
     for (int i = 0; i < N_ACTS; i++) all[i].t->cols = all[i].cols;
+    if (n) canvas_shape(&a->canvas, n);
 }
 
 uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_batch)
@@ -122,8 +148,10 @@ uint64_t acts_bytes(const struct model *m, const struct backend *be, uint32_t n_
     bool ok = kv.layers && write_all_kinds(&a, &of);
     uint64_t n = tape_memory_bytes(&a.memory);
     for (size_t i = 0; i < N_ACTS; i++) n += (uint64_t)list[i].rows * list[i].cols * sizeof(float);
+    n += a.canvas.all.size * sizeof(float);
     tape_free(&a.step);
     tape_free(&a.head);
+    tape_free(&a.denoise);
     tape_memory_close(&a.memory, be);
     mem_free(kv.layers);
     return ok ? n : UINT64_MAX;
@@ -139,6 +167,7 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
     bool ok = write_all_kinds(&a, &of) && tape_memory_open(&a.memory, be);
     for (size_t i = 0; ok && i < N_ACTS; i++)
         ok = tensor_alloc(be, list[i].t, list[i].rows, list[i].cols);
+    ok = ok && (!a.canvas.n || canvas_alloc(be, &a.canvas));
     if (!ok) {
         acts_close(&a, be);
         return fail(err, BZ_ERR_MEMORY, "not enough memory for a batch of %u tokens", n_batch);
@@ -149,11 +178,13 @@ enum bz_status acts_open(struct acts *out, const struct model *m, const struct b
 
 void acts_close(struct acts *a, const struct backend *be)
 {
-    struct tensor *const all[N_ACTS] = { &a->ids, &a->ple, &a->result, &a->logits };
+    struct tensor *const all[N_ACTS] = { &a->ids, &a->ple, &a->result, &a->logits, &a->soft };
     for (size_t i = 0; i < N_ACTS; i++) tensor_free(be, all[i]);
+    canvas_free(be, &a->canvas);
     tape_memory_close(&a->memory, be);
     tape_free(&a->step);
     tape_free(&a->head);
+    tape_free(&a->denoise);
 }
 
 /* ---- running ---- */
@@ -188,6 +219,34 @@ void model_logits(struct run *r, const struct model *m, struct acts *a, uint32_t
     if (!kept) write_head(a, &of, first, n);
     a->logits.rows = n;
     run_tape(r, &a->head, a, 0);
+}
+
+void model_forget(struct run *r, struct acts *a)
+{
+    static const float zeros[1024];
+    struct tensor flat = tensor_shape(&a->soft, 1);
+    uint32_t n = (uint32_t)a->soft.size;
+    for (uint32_t at = 0; at < n; at += 1024)
+        op_write(r, &flat, at, zeros, n - at < 1024 ? n - at : 1024);
+}
+
+static void denoise(struct run *r, const struct model *m, struct acts *a, bool rows)
+{
+    const struct step_of of = { m, r->be, a->kv, a->n_batch, r->tap != NULL, false };
+    uint32_t n = a->canvas.n;
+    if (!is_kept(&a->denoise, r, n, n) || a->denoise_rows != rows) write_denoise(a, &of, rows);
+    a->result.rows = a->soft.rows = n;
+    run_tape(r, &a->denoise, a, a->kv->n_past);
+}
+
+void model_denoise(struct run *r, const struct model *m, struct acts *a)
+{
+    denoise(r, m, a, false);
+}
+
+void model_canvas_rows(struct run *r, const struct model *m, struct acts *a)
+{
+    denoise(r, m, a, true);
 }
 
 void model_step(struct run *r, const struct model *m, struct acts *a, uint32_t n_logits)

@@ -108,8 +108,10 @@ enum bz_status lora_attach(struct attached *out, struct adapter *adapter, float 
     a.nodes = mem_alloc(a.n_nodes, sizeof *a.nodes);
     enum bz_status st = a.nodes ? BZ_OK : fail_memory(err, a.n_nodes * sizeof *a.nodes);
     if (!a.nodes) a.n_nodes = 0;
-    if (st == BZ_OK && a.adapter.arch[0] && !str_is(str_of(a.adapter.arch), "gemma4"))
-        st = fail(err, BZ_ERR_FORMAT, "the adapter is for %s; the model is gemma4", a.adapter.arch);
+    const char *arch = config_arch(&m->config);
+    if (st == BZ_OK && a.adapter.arch[0] && !str_is(str_of(a.adapter.arch), arch))
+        st = fail(err, BZ_ERR_FORMAT, "the adapter is for %s; the model is %s", a.adapter.arch,
+                  arch);
     for (size_t i = 0; st == BZ_OK && i < a.n_nodes; i++)
         st = prepare(&a.nodes[i], &a.adapter.targets[i], m, err);
     set_scales(&a, user_scale);

@@ -61,8 +61,10 @@ static void drop_finished_rows(struct tape *t, struct text_step *s, struct value
     rotate_like(t, s, *x);
 }
 
-/* 4. Keys and values of the normed state h. Without attn_v the raw key projection is the values. */
-static void keys_and_values(struct tape *t, const struct text_step *s, uint32_t il, struct value *h)
+/* 4. Keys and values of the normed state h, for the attention `to`. Without attn_v the raw key
+ * projection is the values. Those of a canvas go to its attention alone, not into the cache. */
+static void keys_and_values(struct tape *t, const struct text_step *s, uint32_t il, struct value *h,
+                            struct attend *to)
 {
     const struct layer_config *lc = &s->m->config.layers[il];
     const struct layer *l = &s->m->layers[il];
@@ -75,30 +77,33 @@ static void keys_and_values(struct tape *t, const struct text_step *s, uint32_t 
     v = tape_head_norm(t, v, &none, size);
     tape_tap(t, "k", (int)il, k);
     tape_tap(t, "v", (int)il, v);
-    tape_kv_write(t, kv_of(s->kv, il), k, v);
+    if (s->canvas) to->k = k, to->v = v;
+    else tape_kv_write(t, to->kv, k, v);
 }
 
-/* 3, 4 and 5. Attention of the rows that go on over the layer's (or its donor's) cache. */
+/* 3, 4 and 5. Attention of the rows that go on over the layer's (or its donor's) cache. A canvas
+ * has another mask. */
 static struct value *attention(struct tape *t, struct text_step *s, uint32_t il, struct value **x)
 {
     const struct config *c = &s->m->config;
     const struct layer_config *lc = &c->layers[il];
     const struct layer *l = &s->m->layers[il];
+    struct attend seen = { .kv = kv_of(s->kv, il),
+                           .mask = { s->canvas ? MASK_PREFIX : MASK_CAUSAL,
+                                     lc->swa ? c->n_swa : 0 },
+                           .n_head = c->n_head,
+                           .scale = 1 };
     tape_at(t, (int)il, 3);
     struct value *h = tape_rms_norm(t, *x, &l->attn_norm);
     tape_tap(t, "attn_norm", (int)il, h);
-    if (il < c->n_own) keys_and_values(t, s, il, h);
+    if (il < c->n_own) keys_and_values(t, s, il, h, &seen);
     if (il + 1 == c->n_own) drop_finished_rows(t, s, x, &h);
     tape_at(t, (int)il, 5);
     struct value *q = tape_linear(t, h, &l->attn_q);
     q = tape_head_norm(t, q, &l->attn_q_norm, lc->head_dim);
     q = tape_rope(t, q, s->angles[lc->swa], lc->head_dim);
     tape_tap(t, "q", (int)il, q);
-    const struct attend before = { .kv = kv_of(s->kv, il),
-                                   .mask = { MASK_CAUSAL, lc->swa ? c->n_swa : 0 },
-                                   .n_head = c->n_head,
-                                   .scale = 1 };
-    struct value *o = tape_attend(t, q, &before);
+    struct value *o = tape_attend(t, q, &seen);
     tape_tap(t, "attn", (int)il, o);
     return tape_linear(t, o, &l->attn_output);
 }
@@ -114,7 +119,7 @@ static struct value *feed_forward(struct tape *t, const struct layer *l, int il,
     return tape_linear(t, h, &l->ffn_down);
 }
 
-/* 7. Experts of x, the state after attention; f is the dense branch, which they join. */
+/* 7. Experts of x, the state after attention; f is the dense branch, to which they are added. */
 static struct value *experts(struct tape *t, const struct config *c, const struct layer *l, int il,
                              struct value *x, struct value *f)
 {
@@ -148,38 +153,44 @@ static struct value *per_layer_branch(struct tape *t, const struct text_step *s,
     return tape_linear(t, g, &l->ple_out);
 }
 
-/* A branch joins the stream through its own norm. */
-static struct value *join(struct tape *t, struct value *x, struct value *branch,
-                          const struct weight *norm)
+/* The residual: a branch is added through a norm of its own. */
+static struct value *residual(struct tape *t, struct value *x, struct value *branch,
+                              const struct weight *norm)
 {
     branch = tape_rms_norm(t, branch, norm);
     return tape_add(t, x, branch);
+}
+
+/* The encoder of a diffusion model has scales of its own. */
+static const struct weight *out_scale(const struct text_step *s, uint32_t il)
+{
+    const struct layer *l = &s->m->layers[il];
+    return !s->canvas && weight_exists(&l->enc_out_scale) ? &l->enc_out_scale : &l->out_scale;
 }
 
 static struct value *layer(struct tape *t, struct text_step *s, uint32_t il, struct value *x)
 {
     const struct layer *l = &s->m->layers[il];
     struct value *b = attention(t, s, il, &x);
-    x = join(t, x, b, &l->attn_post_norm);
+    x = residual(t, x, b, &l->attn_post_norm);
     tape_tap(t, "attn_out", (int)il, x);
     b = feed_forward(t, l, (int)il, x);
     if (weight_exists(&l->router)) b = experts(t, &s->m->config, l, (int)il, x, b);
     tape_tap(t, "ffn", (int)il, b);
-    x = join(t, x, b, &l->ffn_post_norm);
+    x = residual(t, x, b, &l->ffn_post_norm);
     tape_tap(t, "ffn_out", (int)il, x);
     if (s->ple) {
         b = per_layer_branch(t, s, il, x);
-        x = join(t, x, b, &l->ple_post_norm);
+        x = residual(t, x, b, &l->ple_post_norm);
         tape_tap(t, "ple_out", (int)il, x);
     }
     tape_at(t, (int)il, 9);
-    x = tape_scale(t, x, &l->out_scale);
+    x = tape_scale(t, x, out_scale(s, il));
     return tape_tap(t, "out", (int)il, x);
 }
 
-struct value *text_forward(struct tape *t, struct text_step *s, struct value *ids)
+struct value *text_layers(struct tape *t, struct text_step *s, struct value *x)
 {
-    struct value *x = input(t, s, ids);
     tape_at(t, -1, 5);
     rotate_like(t, s, x);
     for (uint32_t il = 0; il < s->m->config.n_layer; il++) {
@@ -189,6 +200,12 @@ struct value *text_forward(struct tape *t, struct text_step *s, struct value *id
     tape_at(t, -1, 10);
     x = tape_rms_norm(t, x, &s->m->output_norm);
     return tape_tap(t, "result_norm", -1, x);
+}
+
+struct value *text_forward(struct tape *t, struct text_step *s, struct value *ids)
+{
+    struct value *x = input(t, s, ids);
+    return text_layers(t, s, x);
 }
 
 /* 11. Logits. */

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/sha256.h"
 
-enum need { ALWAYS, MAYBE, OWNER, OWNER_V, PLE, MOE };
+enum need { ALWAYS, MAYBE, OWNER, OWNER_V, PLE, MOE, CANVAS, CANVAS_MAYBE };
 
 /* One line of weights.def with its shape worked out. */
 struct entry {
@@ -164,15 +164,21 @@ static enum bz_status bind(struct binder *b, struct weight *w, const struct entr
 
 /* ---- binding all ---- */
 
-/* Old files spell the experts' scale differently. */
+/* Other converters' names. */
+static const char *const aliases[][2] = {
+    { "ffn_down_exps.scale", "ffn_gate_inp.per_expert_scale" },
+    { "self_cond_pre_norm.weight", "self_cond_norm.weight" },
+};
+
 static const struct gguf_tensor *find_tensor(const struct gguf *g, const char *prefix,
                                              const char *name)
 {
     char full[96];
     snprintf(full, sizeof full, "%s%s", prefix, name);
     const struct gguf_tensor *t = gguf_tensor_find(g, full);
-    if (!t && strcmp(name, "ffn_down_exps.scale") == 0) {
-        snprintf(full, sizeof full, "%sffn_gate_inp.per_expert_scale", prefix);
+    for (size_t i = 0; !t && i < sizeof aliases / sizeof *aliases; i++) {
+        if (strcmp(name, aliases[i][0]) != 0) continue;
+        snprintf(full, sizeof full, "%s%s", prefix, aliases[i][1]);
         t = gguf_tensor_find(g, full);
     }
     return t;
@@ -186,7 +192,9 @@ static bool is_required(const struct entry *e, const struct config *c, bool owns
     case OWNER: return owns_kv;
     case PLE: return c->n_ple > 0;
     case MOE: return is_moe;
+    case CANVAS: return c->canvas.n_canvas > 0;
     case OWNER_V:
+    case CANVAS_MAYBE:
     case MAYBE: return false;
     }
     return false;
@@ -195,7 +203,8 @@ static bool is_required(const struct entry *e, const struct config *c, bool owns
 static bool is_ignored(const struct entry *e, const struct config *c, bool owns_kv, bool is_moe)
 {
     return ((e->need == OWNER || e->need == OWNER_V) && !owns_kv) ||
-           (e->need == PLE && c->n_ple == 0) || (e->need == MOE && !is_moe);
+           (e->need == PLE && c->n_ple == 0) || (e->need == MOE && !is_moe) ||
+           ((e->need == CANVAS || e->need == CANVAS_MAYBE) && c->canvas.n_canvas == 0);
 }
 
 static enum bz_status bind_list(struct binder *b, void *owner, const char *prefix,

@@ -1,6 +1,6 @@
 /* ops.c - shape checks and the sticky error, once for all backends.
  *
- * Shapes are settled when a model is loaded, so a mismatch here is a bug in the model code: an
+ * Shapes are known once a model is loaded, so a mismatch here is a bug in the model code: an
  * assert. What can fail at run time (a read of the source) is reported by the backend with
  * run_fail.
  */

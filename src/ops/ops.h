@@ -146,8 +146,8 @@ static inline uint32_t kv_first(const struct kv *kv, uint32_t p, uint32_t window
     return start > first ? start : first;
 }
 
-/* Rotary embedding of one layer type: pair i of n_pair turns by pos * base^(-2i/head_dim) / div[i].
- * Pairs past n_pair stay as they are. */
+/* Rotary embedding of one layer type: pair i of n_pair is rotated by the angle
+ * pos * base^(-2i/head_dim) / div[i]. Pairs past n_pair stay as they are. */
 struct rope {
     float base;
     uint32_t head_dim, n_pair;
@@ -321,7 +321,9 @@ void op_times(struct run *r, struct tensor *x, float c);
 void op_softcap(struct run *r, struct tensor *x, float cap);
 
 /* p = softmax of a row's scores. The out.ids.cols largest are chosen (ties to the lower index), and
- * their p renormalised to sum 1. Sets rows. */
+ * their p renormalised to sum 1. NaN comes after every number, so that the chosen ones are distinct
+ * whatever the scores are; with NaN among them, or an infinite best one, a row has no softmax, and
+ * all its weights are NaN. Sets rows. */
 void op_route(struct run *r, struct routing *out, const struct tensor *scores);
 
 /* y = rows [first, first + y.rows) of x; y.rows is set by the caller. */

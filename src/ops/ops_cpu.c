@@ -256,9 +256,9 @@ static void rope_table(struct run *r, struct tensor *table, const struct rope *r
         float *cosine = row_f32(table, t), *sine = cosine + rope->n_pair;
         float angle = (float)(pos + t);
         for (uint32_t i = 0; i < rope->n_pair; i++) {
-            float turned = rope->div ? angle / rope->div[i] : angle;
-            cosine[i] = cosf(turned);
-            sine[i] = sinf(turned);
+            float rotated = rope->div ? angle / rope->div[i] : angle;
+            cosine[i] = cosf(rotated);
+            sine[i] = sinf(rotated);
             angle *= step;
         }
     }
@@ -397,9 +397,8 @@ static void gelu_mul(struct run *r, struct tensor *x, const struct tensor *b, ui
     }
 }
 
-/* The k best scores z, best first; ties to the lower index, NaN last. So the chosen ones are
- * distinct, whatever the scores are. p, the softmax of z, is overwritten: a negative p marks a
- * score that is already taken. */
+/* The k best scores z, best first; ties to the lower index, NaN last. p, the softmax of z, is
+ * overwritten: a negative p marks a score that is already taken. */
 static void take_best(const float *z, double *p, uint32_t n, int32_t *ids, float *out, uint32_t k)
 {
     double total = 0;

@@ -65,7 +65,7 @@ static inline float *row_f32(const struct tensor *t, uint32_t row)
 /* Numbers [at, at + n) of a row of the cache: in place, or widened into `wide`. */
 const float *kv_numbers(const struct tensor *t, uint32_t row, size_t at, uint32_t n, float *wide);
 
-/* Adapter l's A x is `z`: into its columns of a row of `to`; NULL: nobody keeps it. */
+/* Adapter l's A x is `z`: into its columns of a row of `to`; NULL: it is not kept. */
 void keep_z(struct tensor *to, const struct weight *w, const struct lora *l, uint32_t row,
             const float *z);
 

@@ -10,7 +10,7 @@
  * one source serves AVX2, SSE2, NEON and wasm SIMD128. This file is compiled with
  * -ffp-contract=fast.
  */
-#include "ops/ops_cpu.h"
+#include "ops/ops_cpu_optional.h"
 
 #include <assert.h>
 #include <math.h>
@@ -237,12 +237,12 @@ static void linear_z(struct run *r, struct tensor *y, struct tensor *z, const st
 
 enum { TOGETHER = 4 }; /* positions that share the loads of the query, and of the sum */
 
-struct attention {
+struct attending {
     struct cpu *cpu;
     struct tensor *y;
     const struct tensor *q;
-    const struct kv *kv;
-    uint32_t n_head, window, pos;
+    const struct attention *a;
+    uint32_t pos, n_kv_head, head_dim;
 };
 
 /* score[j] = q . k_j. A score may be as large as 60, and its exponential shows every rounding. So
@@ -291,54 +291,86 @@ BZ_CLONES static float soften(float *p, const double *score, uint32_t n, double 
     return sum_lanes(&total);
 }
 
-/* The next positions of a cache that is a ring; after the last one it is repeated. */
+/* Rows one after the other in a tensor. */
+struct piece {
+    const struct tensor *of;
+    uint32_t first, n;
+};
+
+/* What a row sees, in order: a cache that is a ring, so up to two pieces of it, then rows of the
+ * step. After the last one it is repeated. */
 struct positions {
-    const struct tensor *cache;
+    struct piece pieces[3];
+    uint32_t piece, done; /* of the next row */
+    uint32_t left, n;
     size_t at;
-    uint32_t n, slot, left;
     float *wide; /* room for TOGETHER rows of n */
 };
+
+static struct positions positions_of(const struct attending *a, const struct tensor *cache,
+                                     const struct tensor *own, struct seen seen, size_t at)
+{
+    struct positions p = { .at = at, .n = a->head_dim };
+    uint32_t n = 0;
+    while (seen.n) {
+        struct piece piece = { cache, seen.first % cache->rows, seen.n };
+        if (piece.n > cache->rows - piece.first) piece.n = cache->rows - piece.first;
+        seen.first += piece.n;
+        seen.n -= piece.n;
+        p.left += piece.n;
+        p.pieces[n++] = piece;
+    }
+    if (own) p.pieces[n] = (struct piece) { own, 0, own->rows };
+    if (own) p.left += own->rows;
+    return p;
+}
 
 static void next_rows(struct positions *p, const float *row[TOGETHER])
 {
     for (size_t j = 0; j < TOGETHER; j++) {
-        row[j] = p->cache->half ? kv_numbers(p->cache, p->slot, p->at, p->n, p->wide + j * p->n)
-                                : row_f32(p->cache, p->slot) + p->at;
-        if (p->left > 1) {
-            p->left--;
-            if (++p->slot == p->cache->rows) p->slot = 0;
-        }
+        const struct piece *piece = &p->pieces[p->piece];
+        uint32_t i = piece->first + p->done;
+        row[j] = piece->of->half ? kv_numbers(piece->of, i, p->at, p->n, p->wide + j * p->n)
+                                 : row_f32(piece->of, i) + p->at;
+        if (p->left <= 1) continue;
+        p->left--;
+        if (++p->done < piece->n) continue;
+        p->piece++;
+        p->done = 0;
     }
 }
 
 static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
 {
-    const struct attention *a = ctx;
-    struct cpu_worker *worker = &a->cpu->workers[worker_index];
-    uint32_t t = task / a->n_head, h = task % a->n_head, hd = a->kv->head_dim;
-    size_t at = (size_t)(h / (a->n_head / a->kv->n_kv_head)) * hd;
-    uint32_t last = a->pos + t;
-    uint32_t first = kv_first(a->kv, last, a->window);
-    uint32_t n = last - first + 1;
-    size_t n_wide = a->kv->k.half ? TOGETHER * (size_t)hd : 0;
+    const struct attending *to = ctx;
+    const struct attention *a = to->a;
+    struct cpu_worker *worker = &to->cpu->workers[worker_index];
+    uint32_t t = task / a->n_head, h = task % a->n_head, hd = to->head_dim;
+    size_t at = (size_t)(h / (a->n_head / to->n_kv_head)) * hd;
+    struct seen seen = seen_by(a, to->pos, t);
+    struct positions keys = positions_of(to, a->kv ? &a->kv->k : NULL, a->k, seen, at);
+    struct positions values = positions_of(to, a->kv ? &a->kv->v : NULL, a->v, seen, at);
+    uint32_t n = keys.left;
+    size_t n_wide = a->kv && a->kv->k.half ? TOGETHER * (size_t)hd : 0;
     size_t room = (n + TOGETHER) * sizeof(double) + (n + LANES + n_wide) * sizeof(float);
     double *score = scratch_need(worker, &worker->scratch[SCRATCH_SCORES], room);
     if (!score) return;
-    float *p = (float *)(score + n + TOGETHER), *wide = p + n + LANES;
+    float *p = (float *)(score + n + TOGETHER);
+    keys.wide = values.wide = p + n + LANES;
 
-    const float *q = row_f32(a->q, t) + (size_t)h * hd, *row[TOGETHER];
-    struct positions keys = { &a->kv->k, at, hd, first % a->kv->k.rows, n, wide };
+    const float *q = row_f32(to->q, t) + (size_t)h * hd, *row[TOGETHER];
     double top = -INFINITY;
     for (uint32_t s = 0; s < n; s += TOGETHER) {
         next_rows(&keys, row);
         score_rows(score + s, q, row, hd);
-        for (uint32_t i = s; i < s + TOGETHER && i < n; i++)
+        for (uint32_t i = s; i < s + TOGETHER && i < n; i++) {
+            score[i] *= (double)a->scale;
             if (score[i] > top) top = score[i];
+        }
     }
     float total = soften(p, score, n, top);
-    float *out = row_f32(a->y, t) + (size_t)h * hd;
+    float *out = row_f32(to->y, t) + (size_t)h * hd;
     memset(out, 0, hd * sizeof *out);
-    struct positions values = { &a->kv->v, at, hd, first % a->kv->v.rows, n, wide };
     for (uint32_t s = 0; s < n; s += TOGETHER) {
         next_rows(&values, row);
         mix_rows(out, p + s, row, hd);
@@ -346,12 +378,23 @@ static void attention_task(void *ctx, uint32_t task, uint32_t worker_index)
     for (uint32_t i = 0; i < hd; i++) out[i] /= total;
 }
 
+void cpu_attend_masked_fast(struct run *r, struct tensor *y, const struct tensor *q,
+                            const struct attention *a, uint32_t pos)
+{
+    struct attending to = { .cpu = r->be->ctx, .y = y, .q = q, .a = a, .pos = pos };
+    to.head_dim = q->cols / a->n_head;
+    to.n_kv_head = a->kv ? a->kv->n_kv_head : a->k->cols / to.head_dim;
+    pool_run(to.cpu->pool, attention_task, &to, q->rows * a->n_head);
+    cpu_collect(r);
+}
+
 static void attention(struct run *r, struct tensor *y, const struct tensor *q, const struct kv *kv,
                       uint32_t n_head, uint32_t window, uint32_t pos)
 {
-    struct attention a = { r->be->ctx, y, q, kv, n_head, window, pos };
-    pool_run(a.cpu->pool, attention_task, &a, q->rows * n_head);
-    cpu_collect(r);
+    const struct attention a = {
+        .kv = kv, .mask = { MASK_CAUSAL, window }, .n_head = n_head, .scale = 1
+    };
+    cpu_attend_masked_fast(r, y, q, &a, pos);
 }
 
 /* ---- gated GELU: a task is one row ---- */

@@ -3,25 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/ops_cpu.h"
-#include "ops/ops_optional.h"
+#include "ops/ops_cpu_optional.h"
 
 /* ---- attention ---- */
-
-/* Which positions of the cache a row sees: n of them from `first` on. */
-struct seen {
-    uint32_t first, n;
-};
-
-static struct seen seen_by(const struct attention *a, uint32_t pos, uint32_t t)
-{
-    if (a->mask.kind == MASK_FULL) return (struct seen) { 0 };
-    bool prefix = a->mask.kind == MASK_PREFIX;
-    uint32_t p = prefix ? pos : pos + t, end = prefix ? pos : p + 1;
-    if (a->later) end += (uint32_t)((const int32_t *)a->later->mem)[t];
-    uint32_t first = kv_first(a->kv, p, a->mask.window);
-    return (struct seen) { first, end - first };
-}
 
 /* Numbers [at, at + n) of the s-th key or value that a row sees: first the cache, then `own`. */
 static const float *seen_numbers(const struct tensor *cache, const struct tensor *own,
@@ -53,8 +37,8 @@ static void attend_head(double *out, float *wide, const float *q, const struct a
     for (uint32_t i = 0; i < head_dim; i++) out[i] /= total;
 }
 
-static void attend_masked(struct run *r, struct tensor *y, const struct tensor *q,
-                          const struct attention *a, uint32_t pos)
+void cpu_attend_masked(struct run *r, struct tensor *y, const struct tensor *q,
+                       const struct attention *a, uint32_t pos)
 {
     struct cpu *c = r->be->ctx;
     uint32_t head_dim = q->cols / a->n_head;
@@ -221,7 +205,7 @@ static void pool(struct run *r, struct tensor *y, const struct tensor *x, uint32
 }
 
 const struct optional_ops cpu_optional = {
-    .attend_masked = attend_masked,
+    .attend_masked = cpu_attend_masked,
     .add_bias = add_bias,
     .clamp = clamp,
     .layer_norm = layer_norm,
@@ -230,4 +214,6 @@ const struct optional_ops cpu_optional = {
     .unfold = unfold,
     .conv_depthwise = conv_depthwise,
     .pool = pool,
+    .canvas_head = cpu_canvas_head,
+    .canvas_step = cpu_canvas_step,
 };

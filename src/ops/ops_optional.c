@@ -3,6 +3,7 @@
 #include "ops/ops_optional.h"
 
 #include <assert.h>
+#include <string.h>
 
 static void follow(struct tensor *y, const struct tensor *x)
 {
@@ -109,4 +110,70 @@ void op_pool(struct run *r, struct tensor *y, const struct tensor *x, uint32_t w
     assert(y->rows == x->rows / (k * k) && y->rows <= tensor_cap(y));
     assert(y->cols == x->cols && y->mem != x->mem);
     if (!idle(r, y)) r->be->optional->pool(r, y, x, width, k);
+}
+
+/* ---- canvas ---- */
+
+enum { CANVAS_PARTS = 8 };
+
+static void list_parts(struct tensor *list[CANVAS_PARTS], struct canvas *c)
+{
+    struct tensor *const parts[] = { &c->state,    &c->ids,   &c->best,  &c->entropy,
+                                     &c->accepted, &c->fixed, &c->draws, &c->fresh };
+    memcpy(list, parts, sizeof parts);
+}
+
+void canvas_shape(struct canvas *c, uint32_t n)
+{
+    const uint32_t sizes[] = { CANVAS_STATE, n, n, n, (n + 31) / 32, n, n, n };
+    struct tensor *parts[CANVAS_PARTS];
+    uint32_t at = 0;
+    *c = (struct canvas) { .n = n };
+    list_parts(parts, c);
+    for (int i = 0; i < CANVAS_PARTS; i++) {
+        if (parts[i] == &c->fixed) c->n_shown = at;
+        *parts[i] = (struct tensor) { .rows = sizes[i], .cols = 1, .size = sizes[i], .first = at };
+        at += (sizes[i] + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+    }
+    c->all = (struct tensor) { .rows = at, .cols = 1, .size = at };
+}
+
+void canvas_views(const struct backend *be, struct canvas *c)
+{
+    struct tensor *parts[CANVAS_PARTS];
+    list_parts(parts, c);
+    for (int i = 0; i < CANVAS_PARTS; i++) be->view(parts[i], &c->all, parts[i]->first);
+}
+
+bool canvas_alloc(const struct backend *be, struct canvas *c)
+{
+    if (!be->alloc(be->ctx, &c->all)) return false;
+    canvas_views(be, c);
+    return true;
+}
+
+void canvas_free(const struct backend *be, struct canvas *c)
+{
+    tensor_free(be, &c->all);
+    *c = (struct canvas) { 0 };
+}
+
+void op_canvas_head(struct run *r, struct tensor *soft, struct tensor *entropy,
+                    struct tensor *picks, const struct tensor *x, const struct canvas_head *h)
+{
+    follow(soft, x);
+    follow(entropy, x);
+    follow(picks, x);
+    assert(x->rows == h->canvas->n && entropy->cols == 1 && picks->cols == 2);
+    assert(h->head->cols == x->cols && h->table->cols == soft->cols);
+    assert(h->head->rows == h->table->rows);
+    if (!idle(r, x)) r->be->optional->canvas_head(r, soft, entropy, picks, x, h);
+}
+
+void op_canvas_step(struct run *r, struct canvas *c, const struct tensor *entropy,
+                    const struct tensor *picks, uint32_t n_vocab)
+{
+    assert(entropy->rows == c->n && entropy->cols == 1);
+    assert(picks->rows == c->n && picks->cols == 2 && n_vocab);
+    if (!idle(r, entropy)) r->be->optional->canvas_step(r, c, entropy, picks, n_vocab);
 }

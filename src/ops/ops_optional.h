@@ -11,7 +11,7 @@
 #ifndef BEZEL_OPS_OPS_OPTIONAL_H
 #define BEZEL_OPS_OPS_OPTIONAL_H
 
-#include "ops/ops.h"
+#include "ops/canvas.h"
 
 /* What a row sees. p is the row's position in the cache, and `window` counts positions (0: no
  * limit). */
@@ -70,10 +70,15 @@ struct optional_ops {
                            const struct weight *w);
     void (*pool)(struct run *r, struct tensor *y, const struct tensor *x, uint32_t width,
                  uint32_t k);
+    void (*canvas_head)(struct run *r, struct tensor *soft, struct tensor *entropy,
+                        struct tensor *picks, const struct tensor *x, const struct canvas_head *h);
+    void (*canvas_step)(struct run *r, struct canvas *c, const struct tensor *entropy,
+                        const struct tensor *picks, uint32_t n_vocab);
 };
 
-/* The CPU's, one loop each. */
-extern const struct optional_ops cpu_optional;
+/* The CPU's, one loop each: all of them, and those of a canvas alone; and the latter with threads
+ * and SIMD where time goes. */
+extern const struct optional_ops cpu_optional, cpu_canvas, cpu_canvas_fast;
 
 /* y = sum softmax(scale q . k_s) v_s over what the mask lets a row see; query head h reads kv head
  * h / (n_head / n_kv_head). pos: the position of q's first row; with MASK_PREFIX how many positions
@@ -115,5 +120,37 @@ void op_conv_depthwise(struct run *r, struct tensor *y, const struct tensor *x,
 /* y's rows are the means of squares of k x k points, line by line; `width` is that of the picture
  * x. y.rows is set by the caller. */
 void op_pool(struct run *r, struct tensor *y, const struct tensor *x, uint32_t width, uint32_t k);
+
+/* The shape of a canvas of n tokens. Then its memory; false: memory is short. canvas_free accepts a
+ * zeroed one. */
+void canvas_shape(struct canvas *c, uint32_t n);
+void canvas_views(const struct backend *be, struct canvas *c); /* c->all has memory */
+bool canvas_alloc(const struct backend *be, struct canvas *c);
+void canvas_free(const struct backend *be, struct canvas *c);
+
+/* Of each row, with z = cap tanh(head x / cap) / T and p = softmax(z), where T is
+ * canvas_temperature:
+ *
+ *     soft     n x table.cols   scale * sum over v of p_v table[v]
+ *     entropy  n x 1            -sum p log p
+ *     picks    i32, n x 2       the token with the largest z, and with the largest z + gumbel
+ *
+ * Ties go to the lower token. Sets the rows. The logits need not exist as a whole. Where the canvas
+ * has stopped, soft, entropy and picks may be anything. */
+void op_canvas_head(struct run *r, struct tensor *soft, struct tensor *entropy,
+                    struct tensor *picks, const struct tensor *x, const struct canvas_head *h);
+
+/* The sampler's decisions, into the canvas. Nothing if it has stopped; else, with H the entropy, A
+ * and D the picks of a row (a fixed row has H = 0 and A = D = its token; draws may replace D):
+ *
+ *     accept  in the order of H, ties to the lower row, as long as the sum of the H before is <=
+ *             entropy_bound; the sum is f32, taken in that order
+ *     ids     D where accepted, else a random token (or that of `fresh`)
+ *     stable  + 1 if all A are the `best` of the step before, else 0; best = A
+ *     stopped CANVAS_STABLE if stable >= n_stable and the mean H < confidence, else CANVAS_STEPS if
+ *             this was the last step
+ */
+void op_canvas_step(struct run *r, struct canvas *c, const struct tensor *entropy,
+                    const struct tensor *picks, uint32_t n_vocab);
 
 #endif

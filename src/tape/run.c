@@ -194,6 +194,12 @@ static void run_node(struct run *r, const struct node *n, float eps, uint32_t po
     case TAPE_UNFOLD: op_unfold(r, &y->at, &x->at, &n->with.conv); break;
     case TAPE_CONV_DEPTHWISE: op_conv_depthwise(r, &y->at, &x->at, w); break;
     case TAPE_POOL: op_pool(r, &y->at, &x->at, n->with.conv.width, n->n); break;
+    case TAPE_CANVAS_HEAD:
+        op_canvas_head(r, &y->at, &n->out[1]->at, &n->out[2]->at, &x->at, &n->with.head);
+        break;
+    case TAPE_CANVAS_STEP:
+        op_canvas_step(r, n->with.head.canvas, &x->at, &b->at, n->with.head.head->rows);
+        break;
     default: run_gradient(r, n, eps); break;
     }
 }

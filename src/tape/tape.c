@@ -411,6 +411,24 @@ struct value *tape_pool(struct tape *t, struct value *x, uint32_t width, uint32_
     return resized(t, n, x->at.rows / (k * k));
 }
 
+struct canvas_rows tape_canvas_head(struct tape *t, struct value *x, const struct canvas_head *h)
+{
+    struct node *n = append(t, TAPE_CANVAS_HEAD, x, NULL, h->table->cols);
+    if (!n) return (struct canvas_rows) { &t->nothing, &t->nothing, &t->nothing };
+    n->with.head = *h;
+    struct value *entropy = tape_output(t, n, x, 1);
+    struct value *picks = tape_output(t, n, x, 2);
+    return (struct canvas_rows) { made(t, n), entropy, picks };
+}
+
+void tape_canvas_step(struct tape *t, const struct canvas_head *h, struct canvas_rows rows)
+{
+    struct value *in[] = { rows.entropy, rows.picks };
+    if (t->failed || rows.picks->at.rows == 0) return;
+    struct node *n = tape_append(t, TAPE_CANVAS_STEP, in, 2);
+    if (n) n->with.head = *h;
+}
+
 struct value *tape_tap(struct tape *t, const char *name, int layer, struct value *x)
 {
     if (!t->taps || x->at.rows == 0) return x;
@@ -431,11 +449,11 @@ void tape_result(struct tape *t, struct value *x, const struct tensor *own)
 
 /* ---- passes ---- */
 
-/* Does it do something by itself: write a cache, sum an adapter's gradients, or make what is
- * pinned? */
+/* Does it do something by itself: write a cache or a canvas, sum an adapter's gradients, or make
+ * what is pinned? */
 static bool acts_alone(const struct node *n)
 {
-    bool alone = n->op == TAPE_KV_WRITE;
+    bool alone = n->op == TAPE_KV_WRITE || n->op == TAPE_CANVAS_STEP;
     if (n->op == TAPE_LINEAR_BWD) alone = weight_learns(n->w);
     if (n->op == TAPE_EXPERTS_BWD) alone = experts_learn(&n->with.experts);
     for (int i = 0; i < NODE_OUT && n->out[i]; i++) alone = alone || n->out[i]->pinned;

@@ -87,6 +87,7 @@ struct node {
             float low, high;
         } clamp;
         struct conv conv;
+        struct canvas_head head;
         float weight; /* of a loss */
     } with;
     enum mask_kind mask;
@@ -249,6 +250,15 @@ struct value *tape_conv_depthwise(struct tape *t, struct value *x, const struct 
 
 /* The means of squares of k x k points of a picture that is `width` wide. */
 struct value *tape_pool(struct tape *t, struct value *x, uint32_t width, uint32_t k);
+
+/* What a canvas's last rows become (op_canvas_head), and what becomes of the canvas by that
+ * (op_canvas_step). Both use `canvas`, whose memory outlives the step: reading its ids comes before
+ * canvas_step on the tape. */
+struct canvas_rows {
+    struct value *soft, *entropy, *picks;
+};
+struct canvas_rows tape_canvas_head(struct tape *t, struct value *x, const struct canvas_head *h);
+void tape_canvas_step(struct tape *t, const struct canvas_head *h, struct canvas_rows rows);
 
 /* Head, soft cap and cross-entropy in one (op_head_loss): each row's loss, and its gradient by x
  * times `weight`. targets: i32, negative where nothing is learned. */

@@ -407,6 +407,11 @@ bool tokenizer_is_end(const struct tokenizer *t, int32_t id)
     return in_range(t, id) && (t->kind[id] & KIND_END);
 }
 
+bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
+{
+    return in_range(t, id) && (t->kind[id] & KIND_MARK);
+}
+
 enum token_type tokenizer_type(const struct tokenizer *t, int32_t id)
 {
     return in_range(t, id) ? token_kind(t, (uint32_t)id) : TOKEN_UNUSED;

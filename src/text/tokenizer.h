@@ -69,8 +69,9 @@ void tokenizer_close(struct tokenizer *t);
 uint32_t tokenizer_size(const struct tokenizer *t);
 int32_t tokenizer_special(const struct tokenizer *t, enum special which);
 
-/* An id outside the vocabulary is no end, is unused, and has no text. */
-bool tokenizer_is_end(const struct tokenizer *t, int32_t id); /* end of generation */
+/* An id outside the vocabulary is no end and not special, is unused, and has no text. */
+bool tokenizer_is_end(const struct tokenizer *t, int32_t id);     /* end of generation */
+bool tokenizer_is_special(const struct tokenizer *t, int32_t id); /* one of enum special */
 enum token_type tokenizer_type(const struct tokenizer *t, int32_t id);
 struct str tokenizer_text(const struct tokenizer *t, int32_t id);   /* as in the file */
 int32_t tokenizer_find(const struct tokenizer *t, struct str text); /* -1 when absent */

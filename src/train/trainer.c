@@ -79,6 +79,10 @@ enum bz_status trainer_open(struct trainer *out, struct model *m, const struct b
     struct trainer t = { .options = *o, .m = m, .be = be, .data = data, .epoch = UINT64_MAX };
     enum bz_status st = check_options(o, be, err);
     if (st) return st;
+    if (m->config.canvas.n_canvas)
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "this model denoises canvases; training is for models that write one token "
+                    "after the other");
     st = trainee_open(&t.trainee, m, be, &o->adapter, err);
     for (size_t i = 0; st == BZ_OK && o->dropout > 0 && i < t.trainee.n_targets; i++)
         if (t.trainee.targets[i].where->n_mat > 1 && !be->bwd->drops_experts)

@@ -44,6 +44,17 @@ struct host_range {
     uint32_t buffer, offset, n_bytes;
 };
 
+/* A session's canvas: src/ops/canvas.h says what its parts are. */
+struct host_canvas {
+    uint32_t buffer;     /* of the canvas on the device; 0: there is none */
+    uint32_t n, n_shown; /* its tokens; words that a step shows */
+    uint32_t words;      /* address of the module's copy of all words */
+    uint32_t n_words;    /* of these */
+    uint32_t ids, best;  /* where parts begin, in words */
+    uint32_t entropy, accepted;
+    uint32_t soft, n_soft; /* what the last step thought, f32: its buffer, or address */
+};
+
 /* Groups of steps, in the order in which their pipelines are requested and tested. */
 enum reserve {
     RESERVE_BYTES, /* none */

@@ -145,6 +145,14 @@ static void put_sampling(struct buf *b, const struct bz_sampling *p)
     buf_putc(b, '}');
 }
 
+static void put_diffusion(struct buf *b, struct bz_diffusion d)
+{
+    buf_printf(b, ",\"diffusion\":{\"steps\":%u,\"stability\":%u,\"t_min\":%.9g,\"t_max\":%.9g",
+               d.n_steps, d.n_stable, (double)d.t_min, (double)d.t_max);
+    buf_printf(b, ",\"entropy_bound\":%.9g,\"confidence\":%.9g}", (double)d.entropy_bound,
+               (double)d.confidence);
+}
+
 EXPORT(int32_t, bz_wasm_engine_info, const bz_engine *e)
 {
     struct bz_info i = bz_engine_info(e);
@@ -166,6 +174,8 @@ EXPORT(int32_t, bz_wasm_engine_info, const bz_engine *e)
     }
     buf_puts(&b, "],\"sampling\":");
     put_sampling(&b, &p);
+    buf_printf(&b, ",\"n_canvas\":%u", i.n_canvas);
+    if (i.n_canvas) put_diffusion(&b, bz_diffusion_defaults(e));
     buf_putc(&b, '}');
     return wasm_give_text(&b);
 }
@@ -181,6 +191,14 @@ EXPORT(int32_t, bz_wasm_tokenize, const bz_engine *e, const char *text, uint32_t
     if (wasm_failed(st)) return -1;
     wasm_give(ids, n_ids * sizeof *ids);
     return 0;
+}
+
+EXPORT(int32_t, bz_wasm_ends, const bz_engine *e)
+{
+    struct buf b = { 0 };
+    for (int32_t id = 0; id < (int32_t)bz_engine_info(e).n_vocab; id++)
+        if (tokenizer_is_end(e->tokenizer, id)) buf_put(&b, &id, sizeof id);
+    return wasm_give_text(&b);
 }
 
 EXPORT(int32_t, bz_wasm_detokenize, const bz_engine *e, const int32_t *ids, uint32_t n,

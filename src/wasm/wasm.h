@@ -29,7 +29,8 @@ int32_t wasm_give_text(struct buf *b);
 bool wasm_failed(enum bz_status st);
 
 /* JSON of generation options over the defaults in *o; texts live in `a`. */
-enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text, struct arena *a);
+enum bz_status wasm_read_options(struct bz_generate_options *o, const bz_engine *e, struct str text,
+                                 struct arena *a);
 
 /* Has a mask as many words as the session's vocabulary needs? */
 enum bz_status wasm_check_mask(const bz_session *s, uint32_t n);

@@ -33,7 +33,7 @@ EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char
     struct gpu_draw *d = mem_alloc(1, sizeof *d);
     size_t n_suppress;
     const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
-    enum bz_status st = d ? wasm_read_options(&o, (struct str) { text, n }, &arena)
+    enum bz_status st = d ? wasm_read_options(&o, s->engine, (struct str) { text, n }, &arena)
                           : fail_memory(&wasm_err, sizeof *d);
     if (st == BZ_OK && n_mask) st = wasm_check_mask(s, n_mask);
     o.sampling.mask = n_mask ? mask : NULL;
@@ -98,13 +98,25 @@ static struct gpu_program_record *finish(const struct run *r)
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_record, bz_session *s, uint32_t rows,
        uint32_t n_logits, uint32_t horizon)
 {
-    if (rows == 0 || rows > s->n_batch || n_logits > rows || n_logits > LOGIT_ROWS) {
+    uint32_t most = session_diffuses(s) ? 0 : LOGIT_ROWS;
+    if (rows == 0 || rows > s->n_batch || n_logits > rows || n_logits > most) {
         wasm_failed(
             fail(&wasm_err, BZ_ERR_ARGUMENT, "a step of %u tokens with %u logits", rows, n_logits));
         return NULL;
     }
     struct run r = { .be = &s->engine->backend };
     step_plan(&r, s, rows, n_logits, horizon);
+    return finish(&r);
+}
+
+EXPORT(struct gpu_program_record *, bz_wasm_gpu_canvas_record, bz_session *s, uint32_t horizon)
+{
+    struct run r = { .be = &s->engine->backend };
+    if (!session_diffuses(s)) {
+        wasm_failed(fail(&wasm_err, BZ_ERR_ARGUMENT, "this model has no canvas"));
+        return NULL;
+    }
+    step_plan_denoise(&r, s, horizon);
     return finish(&r);
 }
 

@@ -33,13 +33,13 @@ EXPORT(double, bz_wasm_gpu_upload_bytes, const bz_engine *e)
     return (double)(u->bytes_total - u->bytes_done);
 }
 
-EXPORT(void, bz_wasm_gpu_upload_cuts, bz_engine *e)
+EXPORT(void, bz_wasm_gpu_upload_kernels, bz_engine *e)
 {
     static uint32_t pipelines[3];
     struct gpu_ops *g = gpu_ops_of_engine(e);
-    bool cut, repack_q4_k, repack_q6_k;
-    upload_cuts(&g->upload, &cut, &repack_q4_k, &repack_q6_k);
-    pipelines[0] = cut ? record_pipeline(&g->rec, KERNEL_REPACK_BLOCKS) : 0;
+    bool blocks, repack_q4_k, repack_q6_k;
+    upload_kernels(&g->upload, &blocks, &repack_q4_k, &repack_q6_k);
+    pipelines[0] = blocks ? record_pipeline(&g->rec, KERNEL_REPACK_BLOCKS) : 0;
     pipelines[1] = repack_q4_k ? record_pipeline(&g->rec, KERNEL_REPACK_Q4_K) : 0;
     pipelines[2] = repack_q6_k ? record_pipeline(&g->rec, KERNEL_REPACK_Q6_K) : 0;
     wasm_show(pipelines, sizeof pipelines);
@@ -155,6 +155,13 @@ EXPORT(int32_t, bz_wasm_gpu_table_rows, bz_session *s, uint32_t first, uint32_t 
 
 /* ---- what a session takes ---- */
 
+EXPORT(int32_t, bz_wasm_gpu_profile, const bz_engine *e)
+{
+    const struct gpu_ops *g = e->backend.ctx;
+    wasm_show(g->profile, strlen(g->profile));
+    return g->int8;
+}
+
 EXPORT(void, bz_wasm_gpu_without, bz_engine *e, uint32_t rules)
 {
     gpu_ops_of_engine(e)->without = rules;
@@ -209,6 +216,12 @@ static uint64_t take_draw(struct reserve_walk *w, enum reserve group, float temp
     return take_plan(w, group);
 }
 
+static uint64_t take_denoise(struct reserve_walk *w, enum reserve group, uint32_t horizon)
+{
+    step_plan_denoise(&w->r, w->s, horizon);
+    return take_plan(w, group);
+}
+
 /* Prompts of other lengths, whose products have other tiles, and longer histories, for which
  * workgroups of attention have more heads. */
 static void take_rest(struct reserve_walk *w, uint32_t near)
@@ -216,7 +229,8 @@ static void take_rest(struct reserve_walk *w, uint32_t near)
     const bz_session *s = w->s;
     const uint32_t far = s->kv.n_ctx, split[] = { 1, 2, 4 };
     for (uint32_t n = s->n_batch; n > PROMPT_ROWS; n -= (n + 4) / 5)
-        take_step(w, RESERVE_REST, n, 1, far);
+        take_step(w, RESERVE_REST, n, !session_diffuses(s), far);
+    if (session_diffuses(s)) return;
     /* which take no more scratch than the longest */
     for (uint32_t horizon = near; w->what != RESERVE_BYTES && horizon < far / 2; horizon *= 2)
         for (size_t i = 0; i < sizeof split / sizeof *split && split[i] <= s->n_batch; i++)
@@ -252,6 +266,29 @@ static uint64_t take_all(struct reserve_walk *w, struct gpu_weight *table)
     return bytes;
 }
 
+/* The same of a diffusion model: prompts without logits, and steps of the canvas, which becomes
+ * one of the prompts. */
+static uint64_t take_passes(struct reserve_walk *w)
+{
+    const bz_session *s = w->s;
+    const uint32_t rows[] = { s->n_batch, LOGIT_ROWS, LOGIT_ROWS / 2, 6, 2, 1 };
+    const uint32_t far = s->kv.n_ctx, near = far < FIRST_HORIZON ? far : FIRST_HORIZON,
+                   prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch,
+                   n = s->acts.canvas.n < s->n_batch ? s->acts.canvas.n : s->n_batch;
+    take_step(w, RESERVE_FIRST, prompt, 0, near);
+    take_denoise(w, RESERVE_FIRST, near);
+    take_step(w, RESERVE_STEPS, n, 0, near);
+    /* At one time: a whole batch, a canvas's end, a step of the canvas being recorded anew. */
+    uint64_t bytes = 2 * take_denoise(w, RESERVE_ALL, far);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i] > s->n_batch) continue;
+        uint64_t step = take_step(w, RESERVE_ALL, rows[i], 0, far);
+        if (rows[i] == s->n_batch) bytes += 2 * step;
+    }
+    take_rest(w, near);
+    return bytes;
+}
+
 EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
 {
     struct gpu_ops *g = gpu_ops_of_engine(s->engine);
@@ -259,7 +296,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
     struct gpu_weight *table = table_of(s->engine);
     const bool away = table && table->away;
     g->parts_room = g->tuning->parts_bytes;
-    uint64_t bytes = take_all(&w, table);
+    bool diffuses = session_diffuses(s);
+    uint64_t bytes = diffuses ? take_passes(&w) : take_all(&w, table);
     /* Lengths that were not gone through get on with what these take. */
     uint64_t parts = w.scratch[SCRATCH_PARTS];
     if (parts < g->scratch[SCRATCH_PARTS].bytes) parts = g->scratch[SCRATCH_PARTS].bytes;
@@ -272,7 +310,8 @@ EXPORT(double, bz_wasm_gpu_reserve, bz_session *s, enum reserve what)
         wasm_err = w.r.err;
         return -1;
     }
-    return (double)(bytes + gpu_draw_bytes(s->kv.n_ctx, s->engine->model.config.n_vocab));
+    if (!diffuses) bytes += gpu_draw_bytes(s->kv.n_ctx, s->engine->model.config.n_vocab);
+    return (double)bytes;
 }
 
 EXPORT(void, bz_wasm_gpu_expect, bz_session *s, uint32_t horizon)
@@ -292,6 +331,14 @@ EXPORT(enum reserve, bz_wasm_gpu_awaits, bz_session *s, uint32_t rows, uint32_t 
 {
     struct run r = { .be = &s->engine->backend };
     step_plan(&r, s, rows, n_logits, horizon);
+    return record_awaits(&gpu_ops_of_engine(s->engine)->rec, first, last);
+}
+
+EXPORT(enum reserve, bz_wasm_gpu_canvas_awaits, bz_session *s, uint32_t horizon, enum reserve first,
+       enum reserve last)
+{
+    struct run r = { .be = &s->engine->backend };
+    step_plan_denoise(&r, s, horizon);
     return record_awaits(&gpu_ops_of_engine(s->engine)->rec, first, last);
 }
 

@@ -1,6 +1,6 @@
 /* wasm_session.c - exports: conversations, and texts generated step by step. Exports for the GPU
  * alone are in wasm_gpu_session.c. */
-#include "wasm/wasm.h"
+#include "wasm/wasm_generation.h"
 
 #include <math.h>
 #include <string.h>
@@ -120,15 +120,6 @@ EXPORT(int32_t, bz_wasm_session_restore, bz_session *s, uint32_t source, double 
 
 /* ---- generating ---- */
 
-/* A generation with the options that it points to. */
-struct wasm_generation {
-    struct generation g;
-    struct bz_generate_options options;
-    bz_session *session;
-    struct arena arena; /* stop strings, biases */
-    uint32_t *mask;     /* of the next draws, or NULL */
-};
-
 /* "bias": [[id, number], ...], where null forbids the token. */
 static enum bz_status read_bias(struct bz_sampling *p, const struct json *list, struct arena *a)
 {
@@ -181,7 +172,8 @@ static enum bz_status read_stops(struct bz_generate_options *o, const struct jso
     return BZ_OK;
 }
 
-enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text, struct arena *a)
+enum bz_status wasm_read_options(struct bz_generate_options *o, const bz_engine *e, struct str text,
+                                 struct arena *a)
 {
     struct json *j;
     enum bz_status st = json_parse(&j, text, a, &wasm_err);
@@ -190,7 +182,8 @@ enum bz_status wasm_read_options(struct bz_generate_options *o, struct str text,
     o->ignore_end = json_flag(j, "ignore_end");
     o->specials = json_flag(j, "specials");
     st = read_stops(o, json_get(j, "stop"), a);
-    return st ? st : read_sampling(&o->sampling, j, a);
+    if (st == BZ_OK) st = read_sampling(&o->sampling, j, a);
+    return st ? st : wasm_read_diffusion(o, e, j, a);
 }
 
 enum bz_status wasm_check_mask(const bz_session *s, uint32_t n)
@@ -233,7 +226,8 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
     }
     w->session = s;
     w->options = bz_generate_defaults(s->engine);
-    enum bz_status st = wasm_read_options(&w->options, (struct str) { text, n }, &w->arena);
+    enum bz_status st =
+        wasm_read_options(&w->options, s->engine, (struct str) { text, n }, &w->arena);
     generation_begin(&w->g, s, &w->options);
     if (!wasm_failed(st)) return w;
     bz_wasm_generation_close(w);
@@ -281,7 +275,7 @@ EXPORT(int32_t, bz_wasm_session_sample, bz_session *s, const char *text, uint32_
     struct arena arena = { 0 };
     struct bz_generate_options o = bz_generate_defaults(s->engine);
     int32_t id = -1;
-    enum bz_status st = wasm_read_options(&o, (struct str) { text, n }, &arena);
+    enum bz_status st = wasm_read_options(&o, s->engine, (struct str) { text, n }, &arena);
     if (st == BZ_OK) st = bz_session_sample(s, &o.sampling, &id, &wasm_err);
     arena_free(&arena);
     return wasm_failed(st) ? -1 : id;

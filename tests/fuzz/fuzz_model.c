@@ -26,7 +26,8 @@ static bz_engine *open_engine(const uint8_t *data, size_t size, enum bz_backend 
     return e;
 }
 
-/* Two tokens at once, so that a batch is seen as well, and four that the model chooses. */
+/* Two tokens at once, so that a batch is seen as well, and four that the model chooses, or as many
+ * as fit of a canvas. */
 static void run(bz_engine *e)
 {
     const struct bz_session_options o = { .n_context = 8, .n_batch = 2 };
@@ -38,7 +39,8 @@ static void run(bz_engine *e)
         if (!err.text[0]) abort();
         return;
     }
-    enum bz_status st = bz_session_feed(s, ids, 2, 1, NULL, NULL, &err);
+    size_t n_logits = bz_engine_info(e).n_canvas ? 0 : 1; /* a canvas is denoised as a whole */
+    enum bz_status st = bz_session_feed(s, ids, 2, n_logits, NULL, NULL, &err);
     struct bz_generate_options g = bz_generate_defaults(e);
     g.n_max = 4;
     g.ignore_end = true;

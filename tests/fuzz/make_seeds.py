@@ -81,8 +81,9 @@ def vocabulary():
 
 
 def metadata(s):
-    key = lambda name, type, value: (f"gemma4.{name}", type, value)
-    out = [("general.architecture", "str", "gemma4"),
+    arch = "diffusion-gemma" if s["canvas"] else "gemma4"
+    key = lambda name, type, value: (f"{arch}.{name}", type, value)
+    out = [("general.architecture", "str", arch),
            key("block_count", "u32", s["layers"]), key("embedding_length", "u32", s["embd"]),
            key("context_length", "u32", 64), key("attention.head_count", "u32", s["heads"]),
            key("attention.head_count_kv", "u32[]", [s["kv"]] * s["layers"]),
@@ -103,6 +104,14 @@ def metadata(s):
     if s["experts"]:
         out += [key("expert_count", "u32", s["experts"]), key("expert_used_count", "u32", 2),
                 key("expert_feed_forward_length", "u32", s["ff_expert"])]
+    if s["canvas"]:
+        out += [key("attention.causal", "bool", False),
+                ("diffusion.canvas_length", "u32", s["canvas"]),
+                ("diffusion.eb_max_steps", "u32", 3), ("diffusion.eb_t_min", "f32", 0.4),
+                ("diffusion.eb_t_max", "f32", 0.8), ("diffusion.eb_entropy_bound", "f32", 0.1),
+                ("diffusion.eb_stability_threshold", "u32", 1),
+                ("diffusion.eb_confidence_threshold", "f32", 0.005),
+                ("diffusion.shift_logits", "bool", False)]
     return out
 
 
@@ -133,11 +142,13 @@ def layer(s, il):
                 add("ffn_gate_up_exps.weight", n, 2 * wide, embd, format=s["format"]),
                 add("ffn_down_exps.weight", n, embd, wide, format=s["expert_down"]),
                 add("ffn_down_exps.scale", n)]
+    if s["canvas"]:
+        out += [add("layer_output_scale.weight", 1), add("enc_layer_output_scale.weight", 1)]
     return out
 
 
-DEFAULTS = {"shared": 0, "ple": 0, "experts": 0, "v_is_k": False, "format": "F16", "table": "F16",
-            "down": "F16"}
+DEFAULTS = {"shared": 0, "ple": 0, "experts": 0, "canvas": 0, "v_is_k": False, "format": "F16",
+            "table": "F16", "down": "F16"}
 
 
 def model(bare=False, **shape):
@@ -151,6 +162,11 @@ def model(bare=False, **shape):
         tensors += [tensor("per_layer_token_embd.weight", (n_vocab, width), "F16"),
                     tensor("per_layer_model_proj.weight", (width, s["embd"]), "F16"),
                     tensor("per_layer_proj_norm.weight", (s["ple"],), "F32")]
+    if s["canvas"]:
+        tensors += [tensor("self_cond_pre_norm.weight", (s["embd"],), "F32"),
+                    tensor("self_cond_gate.weight", (s["ff_self"], s["embd"]), "F16"),
+                    tensor("self_cond_up.weight", (s["ff_self"], s["embd"]), "F16"),
+                    tensor("self_cond_down.weight", (s["embd"], s["ff_self"]), "F16")]
     if bare:
         tensors = []
     for il in range(s["layers"]):
@@ -213,6 +229,8 @@ SHAPES = {
                  format="Q4_0", table="Q4_0",
                  down="Q8_0"),
 }
+CANVAS = dict(layers=2, embd=4, heads=2, kv=1, dim=6, dim_swa=6, ff=5, ff_self=7, experts=3,
+              ff_expert=32, expert_down="Q8_0", v_is_k=True, canvas=5)
 TARGETS = {  # tensor, in, out, experts
     "shared": [("blk.0.attn_q.weight", 6, 8, 1), ("blk.2.attn_k.weight", 6, 4, 1),
                ("blk.1.ffn_down.weight", 7, 6, 1)],
@@ -244,6 +262,9 @@ def main():
     put("quantize", "q4_k_m", bytes([5]) + model(bare=True, **SHAPES["blocks"]))
     put("checkpoint", "step_1", checkpoint(1, 1032))
     put("checkpoint", "step", struct.pack("<I", 3))
+    canvas = model(**CANVAS)
+    put("model", "canvas", canvas)
+    put("inspect", "canvas", canvas)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ static void case_rope_table(struct bench *b, const struct op_case *c)
     double *want = bench_formula(b);
     for (uint32_t t = 0; want && t < c->rows; t++)
         for (uint32_t i = 0; i < n_pair; i++) {
-            double turn = (c->pos + t) * pow(10000, -2.0 * i / c->cols) / (double)div[i];
-            want[(size_t)t * 2 * n_pair + i] = cos(turn);
-            want[(size_t)t * 2 * n_pair + n_pair + i] = sin(turn);
+            double angle = (c->pos + t) * pow(10000, -2.0 * i / c->cols) / (double)div[i];
+            want[(size_t)t * 2 * n_pair + i] = cos(angle);
+            want[(size_t)t * 2 * n_pair + n_pair + i] = sin(angle);
         }
 }
 
@@ -48,17 +48,17 @@ static void formula_rope(double *u, const float *cosine, uint32_t n_pair, uint32
     }
 }
 
-/* cols is the head size, out the number of pairs that turn. */
+/* cols is the head size, out the number of pairs that are rotated. */
 static void case_rope(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->n_head * c->cols);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out);
-    op_rope(&b->run, &x->t, &turn->t, c->n_head);
+    struct act *table = bench_random(b, c->rows, 2 * c->out);
+    op_rope(&b->run, &x->t, &table->t, c->n_head);
     bench_result(b, &x->t, false);
     double *want = bench_formula(b);
     for (size_t i = 0; want && i < b->n_got; i++) want[i] = (double)x->v[i];
     for (size_t i = 0; want && i < b->n_got; i += c->cols)
-        formula_rope(want + i, turn->v + i / (c->n_head * c->cols) * 2 * c->out, c->out,
+        formula_rope(want + i, table->v + i / (c->n_head * c->cols) * 2 * c->out, c->out,
                      c->cols / 2);
 }
 
@@ -100,15 +100,15 @@ static struct value *norm_rope(struct tape *t, struct value *x, const struct mat
     return tape_rope(t, x, angles, size);
 }
 
-/* cols is the head size, out the number of pairs that turn. */
+/* cols is the head size, out the number of pairs that are rotated. */
 static void case_norm_rope(struct bench *b, const struct op_case *c)
 {
     uint32_t n = c->cols, width = c->n_head * n;
     struct act *x = bench_random(b, c->rows, width), *y = bench_blank(b, c->rows, width);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    struct act *table = bench_random(b, c->rows, 2 * c->out);
     struct mat *w = bench_weight(b, c->format, n, 1, 1);
     bench_tape(b, c->rows);
-    struct value *v = bench_input(b, x), *angles = bench_input(b, turn);
+    struct value *v = bench_input(b, x), *angles = bench_input(b, table);
     v = norm_rope(&b->tape, v, w, angles, n);
     bench_keep(b, v, y);
     bench_run(b, RULE_BIT(NORM_ROPE), 0);
@@ -116,7 +116,7 @@ static void case_norm_rope(struct bench *b, const struct op_case *c)
     double *want = bench_formula(b), *in = widen(x->v, b->n_got);
     for (size_t i = 0; want && i < b->n_got; i += n) {
         formula_norm(want + i, in + i, w->v, n, (double)EPS);
-        formula_rope(want + i, turn->v + i / width * 2 * c->out, c->out, n / 2);
+        formula_rope(want + i, table->v + i / width * 2 * c->out, c->out, n / 2);
     }
     free(in);
 }
@@ -189,7 +189,7 @@ static const struct op_case attention_cases[] = {
     {  60,    5,   16, F32,        1e-12, .why = "prefill from nothing",
       .n_head = 4, .n_kv = 1, .ring = 5 },
     {  61,    1,  256, F32,        1e-12, .why = "decode, groups of 4, together",
-      .n_head = 8, .n_kv = 2, .ring = 64, .pos = 40, .cut = 3 },
+      .n_head = 8, .n_kv = 2, .ring = 64, .pos = 40, .tiling = 3 },
     {  62,    3,  512, F32,        1e-12, .why = "the largest head",
       .n_head = 2, .n_kv = 1, .ring = 32, .pos = 20 },
     {  63,   65,   32, F32,        1e-12, .why = "long prefill, groups of 3",
@@ -212,7 +212,7 @@ static const struct op_case attention_cases[] = {
       .n_head = 4, .n_kv = 1, .window = 9, .ring = 31, .pos = 95 },
 
     {  72,    1,  256, F32,        1e-12, .why = "halves: decode, groups of 8, together",
-      .n_head = 8, .n_kv = 1, .ring = 80, .pos = 70, .half = true, .cut = 4 },
+      .n_head = 8, .n_kv = 1, .ring = 80, .pos = 70, .half = true, .tiling = 4 },
     {  73,    3,   32, F32,        1e-12, .why = "halves: a ring that wraps, two heads",
       .n_head = 4, .n_kv = 2, .window = 12, .ring = 16, .pos = 77, .half = true },
     {  74,   65,   32, F32,        1e-12, .why = "halves: prefill, groups of 3",
@@ -234,8 +234,8 @@ static float as_kept(const struct op_case *c, float v)
     return c->half ? f16_to_f32(f32_to_f16(v)) : v;
 }
 
-/* Heads of a row, normalised and (n_pair > 0) turned, in place. */
-static void formula_heads(float *x, uint32_t n_head, uint32_t n, const float *w, const float *turn,
+/* Heads of a row, normalised and (n_pair > 0) rotated, in place. */
+static void formula_heads(float *x, uint32_t n_head, uint32_t n, const float *w, const float *table,
                           uint32_t n_pair)
 {
     double *wide = widen(x, (size_t)n_head * n);
@@ -243,8 +243,8 @@ static void formula_heads(float *x, uint32_t n_head, uint32_t n, const float *w,
         double *u = wide + (size_t)h * n;
         formula_norm(u, u, w, n, (double)EPS);
         for (uint32_t k = 0; k < n_pair; k++) {
-            double p = u[k], q = u[k + n / 2], cosine = (double)turn[k],
-                   sine = (double)turn[n_pair + k];
+            double p = u[k], q = u[k + n / 2], cosine = (double)table[k],
+                   sine = (double)table[n_pair + k];
             u[k] = p * cosine - q * sine;
             u[k + n / 2] = p * sine + q * cosine;
         }
@@ -273,15 +273,15 @@ static struct value *attend_cache(struct tape *t, struct kv *kv, struct value *q
     return tape_attend(t, q, &of);
 }
 
-/* cols is the head size, out the number of pairs that turn. plain: queries as they come. A history
- * is written first; attention then shows what the cache holds. */
+/* cols is the head size, out the number of pairs that are rotated. plain: queries as they come. A
+ * history is written first; attention then shows what the cache holds. */
 static void case_heads_write(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->cols, q_width = c->n_head * c->cols, n_pos = c->pos + c->rows;
     struct act *q = bench_random(b, c->rows, q_width), *y = bench_blank(b, c->rows, q_width);
     struct act *k = bench_random(b, c->rows, width), *v = bench_random(b, c->rows, width);
     struct act *old_k = bench_random(b, c->pos, width), *old_v = bench_random(b, c->pos, width);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out);
+    struct act *table = bench_random(b, c->rows, 2 * c->out);
     struct mat *q_w = bench_weight(b, c->format, c->cols, 1, 1);
     struct mat *k_w = bench_weight(b, c->format, c->cols, 1, 1);
     struct act *(*blank)(struct bench *, uint32_t, uint32_t) = c->half ? bench_halves : bench_blank;
@@ -289,7 +289,7 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->cols };
     op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
     bench_tape(b, c->rows);
-    struct value *asked = bench_input(b, q), *angles = bench_input(b, turn);
+    struct value *asked = bench_input(b, q), *angles = bench_input(b, table);
     struct value *new_k = bench_donated(b, k), *new_v = bench_donated(b, v);
     write_heads(b, c, &kv, new_k, new_v, k_w, angles);
     if (!c->plain) asked = norm_rope(&b->tape, asked, q_w, angles, c->cols);
@@ -303,7 +303,7 @@ static void case_heads_write(struct bench *b, const struct op_case *c)
     float *values = malloc((size_t)n_pos * width * sizeof *values);
     for (uint32_t t = 0; t < c->rows; t++) {
         float *qt = q->v + (size_t)t * q_width, *kt = k->v + (size_t)t * width;
-        float *vt = v->v + (size_t)t * width, *cosine = turn->v + (size_t)t * 2 * c->out;
+        float *vt = v->v + (size_t)t * width, *cosine = table->v + (size_t)t * 2 * c->out;
         if (c->split) memcpy(vt, kt, width * sizeof *vt);
         if (!c->plain) formula_heads(qt, c->n_head, c->cols, q_w->v, cosine, c->out);
         formula_heads(kt, c->n_kv, c->cols, k_w->v, cosine, c->out);
@@ -353,7 +353,7 @@ static void case_attend_heads(struct bench *b, const struct op_case *c)
     struct act *probe = bench_random(b, c->rows, q_width), *seen = bench_blank(b, c->rows, q_width);
     struct act *k = bench_random(b, c->rows, width), *v = bench_random(b, c->rows, width);
     struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out), *one_k = bench_blank(b, 1, width);
+    struct act *table = bench_random(b, c->rows, 2 * c->out), *one_k = bench_blank(b, 1, width);
     struct act *one_v = bench_blank(b, 1, width);
     uint32_t norms = c->at ? F32 : c->format;
     struct mat *q_w = bench_weight(b, norms, c->cols, 1, 1);
@@ -371,7 +371,7 @@ static void case_attend_heads(struct bench *b, const struct op_case *c)
     struct act *z = c->n_ff ? bench_blank(b, c->rows, c->n_ff) : NULL;
     for (uint32_t i = 0; w && i < c->n_lora; i++) bench_lora(b, w, c->rank + i);
     bench_tape(b, c->rows);
-    struct value *o = bench_donated(b, q), *angles = bench_input(b, turn);
+    struct value *o = bench_donated(b, q), *angles = bench_input(b, table);
     struct value *new_k = bench_donated(b, k), *new_v = bench_donated(b, v);
     if (!c->plain) write_heads(b, c, &kv, new_k, new_v, k_w, angles);
     o = norm_rope(&b->tape, o, q_w, angles, c->cols);
@@ -393,7 +393,7 @@ static void case_attend_heads(struct bench *b, const struct op_case *c)
     memcpy(keys, old_k->v, (size_t)n_old * width * sizeof *keys);
     memcpy(values, old_v->v, (size_t)n_old * width * sizeof *values);
     for (uint32_t t = 0; t < c->rows; t++) {
-        float *cosine = turn->v + (size_t)t * 2 * c->out;
+        float *cosine = table->v + (size_t)t * 2 * c->out;
         formula_heads(q->v + (size_t)t * q_width, c->n_head, c->cols, q_w->v, cosine, c->out);
         if (c->plain) continue;
         float *kt = keys + (size_t)(n_old + t) * width, *vt = values + (size_t)(n_old + t) * width;
@@ -429,15 +429,15 @@ static const struct op_case attend_heads_cases[] = {
     {  85,    1,  256, F32,        1e-12, .why = "decode, groups of 8",
       .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70 },
     {  86,    1,  256, F32,        1e-12, .why = "the same, all heads in a workgroup",
-      .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70, .cut = 4 },
+      .n_head = 8, .n_kv = 1, .out = 128, .ring = 80, .pos = 70, .tiling = 4 },
     {  87,    1,  128, F32,        1e-12,
       .why = "groups of 6, four heads in a workgroup, a long history", .n_head = 12, .n_kv = 2,
-      .out = 64, .ring = 700, .pos = 650, .cut = 3 },
+      .out = 64, .ring = 700, .pos = 650, .tiling = 3 },
     {  88,    1,   32, F32,        1e-11,
       .why = "more history than the splits can be fine for; f32 exponentials of 8,889 keys",
       .n_head = 8, .n_kv = 1, .out = 16, .ring = 9000, .pos = 8888 },
     {  89,    1,  512, F32,        1e-11,
-      .why = "the largest head, few pairs turn; scores near 60 lose digits", .n_head = 8,
+      .why = "the largest head, few pairs are rotated; scores near 60 lose digits", .n_head = 8,
       .n_kv = 1, .out = 64, .ring = 200, .pos = 150 },
     {  90,    1,   64, F32,        1e-12, .why = "the first token of all",
       .n_head = 4, .n_kv = 2, .out = 32, .ring = 4 },
@@ -449,7 +449,7 @@ static const struct op_case attend_heads_cases[] = {
     {  93,    1,   16, F32,        1e-12, .why = "every head has its own, values from keys",
       .n_head = 3, .n_kv = 3, .out = 8, .ring = 70, .pos = 64, .split = true },
     {  94,    1,  256, F32,        1e-12, .why = "another layer's cache, two heads in a workgroup",
-      .n_head = 8, .n_kv = 2, .out = 128, .ring = 40, .pos = 35, .plain = true, .cut = 2 },
+      .n_head = 8, .n_kv = 2, .out = 128, .ring = 40, .pos = 35, .plain = true, .tiling = 2 },
     {  95,    1,   64, F32,        1e-12, .why = "halves",
       .n_head = 4, .n_kv = 2, .out = 32, .window = 30, .ring = 30, .pos = 77, .half = true },
     {  96,    1,   24, F32,        1e-12,

@@ -92,7 +92,7 @@ static const struct op_case linear_bwd_cases[] = {
     {   8,   66,  256, QUANT_Q4_K, 1e-10, .why = "rank 16", .out = 132, .rank = 16, .n_lora = 1 },
     {   9,    9,  256, QUANT_Q6_K, 1e-10, .why = "one of three is trained",
       .out = 64, .rank = 18, .n_lora = 3 },
-    {  10,   20,   64, QUANT_Q4_0, 1e-10, .why = "rank 40; nobody wants dx",
+    {  10,   20,   64, QUANT_Q4_0, 1e-10, .why = "rank 40, without dx",
       .out = 48, .rank = 40, .n_lora = 1, .plain = true },
     {  11,    4,  128, QUANT_Q8_0, 1e-10, .why = "rows of W in shares",
       .out = 2080, .rank = 8, .n_lora = 1 },
@@ -162,8 +162,8 @@ static const struct op_case rows_bwd_cases[] = {
 static void case_rope_bwd(struct bench *b, const struct op_case *c)
 {
     struct act *d = bench_random(b, c->rows, c->n_head * c->cols);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out);
-    op_rope_bwd(&b->run, &d->t, &turn->t, c->n_head);
+    struct act *table = bench_random(b, c->rows, 2 * c->out);
+    op_rope_bwd(&b->run, &d->t, &table->t, c->n_head);
     bench_result(b, &d->t, false);
 }
 
@@ -197,10 +197,10 @@ static void case_norm_rope_bwd(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_head * c->cols;
     struct act *x = bench_random(b, c->rows, width), *d = bench_random(b, c->rows, width);
-    struct act *turn = bench_random(b, c->rows, 2 * c->out), *dx = bench_blank(b, c->rows, width);
+    struct act *table = bench_random(b, c->rows, 2 * c->out), *dx = bench_blank(b, c->rows, width);
     struct mat *w = bench_weight(b, c->format, c->cols, 1, 1);
     struct tape *t = bench_tape(b, c->rows);
-    struct value *in[] = { bench_donated(b, d), bench_input(b, turn) };
+    struct value *in[] = { bench_donated(b, d), bench_input(b, table) };
     struct node *rope = tape_append(t, TAPE_ROPE_BWD, in, 2);
     rope->n = c->cols;
     in[0] = tape_output(t, rope, in[0], width);

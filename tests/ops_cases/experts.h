@@ -5,35 +5,37 @@
 #include "ops_cases/stream.h"
 
 struct ranked {
-    double p;
+    double z;
     uint32_t id;
 };
 
 static int better_first(const void *pa, const void *pb)
 {
     const struct ranked *a = pa, *b = pb;
-    if (a->p != b->p) return a->p > b->p ? -1 : 1;
+    if (isnan(a->z) != isnan(b->z)) return isnan(a->z) ? 1 : -1;
+    if (!isnan(a->z) && a->z != b->z) return a->z > b->z ? -1 : 1;
     return a->id < b->id ? -1 : 1;
 }
 
-/* One row: ids and weights by sorting all experts. */
+/* One row: ids and weights by sorting all experts. One score that is NaN, or a best one that is
+ * infinite, leaves no weight that is a number. */
 static void formula_route(double *ids, double *weights, const double *z, uint32_t n_expert,
                           uint32_t n_used)
 {
     struct ranked *all = malloc(n_expert * sizeof *all);
     double total = 0;
-    for (uint32_t e = 0; e < n_expert; e++)
-        all[e] = (struct ranked) { isnan(z[e]) ? -1 : exp(z[e]), e };
+    for (uint32_t e = 0; e < n_expert; e++) all[e] = (struct ranked) { z[e], e };
     qsort(all, n_expert, sizeof *all, better_first);
-    for (uint32_t j = 0; j < n_used; j++) total += all[j].p;
+    bool numbers = !isnan(all[n_expert - 1].z) && isfinite(all[0].z);
+    for (uint32_t j = 0; j < n_used; j++) total += exp(all[j].z - all[0].z);
     for (uint32_t j = 0; j < n_used; j++) {
         ids[j] = all[j].id;
-        weights[j] = all[j].p / total;
+        weights[j] = numbers ? exp(all[j].z - all[0].z) / total : NAN;
     }
     free(all);
 }
 
-/* The same from the state that the router reads. */
+/* The same from the router's input. */
 static void formula_router(double *ids, double *weights, const float *x, const struct mat *w,
                            const struct mat *scale, uint32_t n_used)
 {
@@ -57,7 +59,7 @@ static struct mat *router_scale(struct bench *b, uint32_t cols)
     return scale;
 }
 
-/* What scores a row's experts. */
+/* The matrix of a router. */
 static struct mat *router_matrix(struct bench *b, const struct op_case *c, uint32_t format)
 {
     if (!c->tied && !c->broken) return bench_weight(b, format, c->cols, c->n_expert, 1);
@@ -69,11 +71,33 @@ static struct mat *router_matrix(struct bench *b, const struct op_case *c, uint3
     return w;
 }
 
+/* Row t's scores. tied: few values, 0 with both signs. broken: by turns a row without a number,
+ * with NaN of both signs among numbers, with infinities below the best, with infinite best ones,
+ * with nothing but -infinity, and a whole one. */
+static void put_scores(struct bench *b, const struct op_case *c, float *row, uint32_t t)
+{
+    for (uint32_t e = 0; e < c->n_expert; e++) {
+        uint32_t dice = rng_below(&b->rng, 3);
+        float z = row[e], nan = dice == 1 ? NAN : -NAN;
+        if (c->tied) z = copysignf(roundf(fabsf(z)), z);
+        if (c->broken && t % 6 == 0) z = nan;
+        if (c->broken && t % 6 == 1 && dice) z = nan;
+        if (c->broken && t % 6 == 2 && dice) z = -INFINITY;
+        if (c->broken && t % 6 == 3 && !dice) z = INFINITY;
+        if (c->broken && t % 6 == 4) z = -INFINITY;
+        row[e] = z;
+    }
+}
+
 static void case_route(struct bench *b, const struct op_case *c)
 {
     struct act *scores = bench_random(b, c->rows, c->n_expert);
     struct act *ids = bench_blank(b, c->rows, c->n_used),
                *weights = bench_blank(b, c->rows, c->n_used);
+    for (uint32_t t = 0; t < c->rows; t++) put_scores(b, c, scores->v + (size_t)t * c->n_expert, t);
+    op_write(&b->run, &scores->t, 0, scores->v, c->rows);
+    for (uint32_t i = 0; i < c->rows * c->n_used; i++) weights->v[i] = 7; /* NaN is a result here */
+    op_write(&b->run, &weights->t, 0, weights->v, c->rows);
     struct routing out = { ids->t, weights->t };
     op_route(&b->run, &out, &scores->t);
     bench_result(b, &out.ids, true);
@@ -92,6 +116,23 @@ static const struct op_case route_cases[] = {
     { 224,   65,    1, F32,        1e-14, .why = "many rows, 128 experts",
       .n_expert = 128, .n_used = 8 },
     { 225,    5,    1, F32,        1e-14, .why = "all used", .n_expert = 70, .n_used = 70 },
+    { 401,    2,    1, F32,        1e-14, .why = "one expert", .n_expert = 1, .n_used = 1 },
+    { 402,  256,    1, F32,        1e-14, .why = "a canvas as published",
+      .n_expert = 128, .n_used = 8 },
+    { 403,  512,    1, F32,        1e-14, .why = "the most of all",
+      .n_expert = 1024, .n_used = 32 },
+    { 404,   17,    1, F32,        1e-14, .why = "one more than a workgroup",
+      .n_expert = 257, .n_used = 1 },
+    { 405,    3,    1, F32,        1e-14, .why = "one less than fours", .n_expert = 1023,
+      .n_used = 31 },
+    { 406,   33,    1, F32,        1e-14, .why = "of equals the lower index, 0 with both signs",
+      .n_expert = 1024, .n_used = 32, .tied = true },
+    { 407,   12,    1, F32,        1e-14, .why = "NaN and infinities",
+      .n_expert = 130, .n_used = 8, .broken = true },
+    { 408,   60,    1, F32,        1e-14, .why = "NaN and infinities among equals, to the last",
+      .n_expert = 66, .n_used = 66, .tied = true, .broken = true },
+    { 409,    6,    1, F32,        1e-14, .why = "NaN and infinities, the most of all",
+      .n_expert = 1024, .n_used = 32, .tied = true, .broken = true },
 };
 /* clang-format on */
 
@@ -112,8 +153,8 @@ static void route(struct bench *b, const struct op_case *c, struct routed *r, st
     r->read = tape_rms_norm(t, x, &r->norm->w);
 }
 
-/* The smallest experts that there can be: a router is part of a network where some read it. What
- * they make is not looked at. */
+/* The smallest experts possible: a router is part of a tape where experts read it. Their result is
+ * not compared. */
 static void small_experts(struct bench *b, const struct op_case *c, const struct routed *r)
 {
     enum { N_FF = 8, OUT = 8 };
@@ -141,14 +182,11 @@ static void case_router(struct bench *b, const struct op_case *c)
     bench_keep(b, r.by.weights, weights);
     bench_run(b, RULE_BIT(ROUTER), 0);
     bench_result(b, &ids->t, true);
-    if (!c->broken) bench_result(b, &weights->t, false); /* then they are no numbers either */
-    double *want = bench_formula(b), *shares = malloc((size_t)c->rows * c->n_used * sizeof *shares);
+    bench_result(b, &weights->t, false);
+    double *want = bench_formula(b);
     for (uint32_t t = 0; want && t < c->rows; t++)
-        formula_router(want + (size_t)t * c->n_used, shares + (size_t)t * c->n_used,
+        formula_router(want + (size_t)t * c->n_used, want + (size_t)(c->rows + t) * c->n_used,
                        x->v + (size_t)t * c->cols, r.w, r.scale, c->n_used);
-    for (size_t i = (size_t)c->rows * c->n_used, at = 0; want && i < b->n_got; i++)
-        want[i] = shares[at++];
-    free(shares);
 }
 
 /* clang-format off */
@@ -167,7 +205,7 @@ static const struct op_case router_cases[] = {
 };
 /* clang-format on */
 
-/* The norm of a stream is multiplied, while the router reads the stream itself. */
+/* A product of the residual's norm, and a router that reads the residual itself. */
 static void case_linear_router(struct bench *b, const struct op_case *c)
 {
     struct stream s = make_stream(b, c, true, true);
@@ -216,9 +254,9 @@ static const struct op_case linear_router_cases[] = {
     { 232,    1,  256, EVERY,      1e-12, .why = "decode, every format",
       .out = 37, .n_expert = 8, .n_used = 3 },
     { 233,    1, 2816, QUANT_Q8_0, 1e-12, .why = "as long as published rows, in five dispatches",
-      .out = 36, .n_expert = 128, .n_used = 8, .cut = 2 },
+      .out = 36, .n_expert = 128, .n_used = 8, .tiling = 2 },
     { 234,    3,  256, QUANT_Q4_K, 1e-12, .why = "a few rows, in five dispatches",
-      .out = 300, .n_expert = 5, .n_used = 5, .cut = 3 },
+      .out = 300, .n_expert = 5, .n_used = 5, .tiling = 3 },
     { 235,    1, 4096, QUANT_Q4_0, 1e-12, .why = "more runs than experts' workgroups have threads",
       .out = 33, .n_expert = 1, .n_used = 1 },
     { 236,    2,  256, QUANT_Q6_K, 1e-12, .why = "of equals the lower index, in five dispatches",
@@ -226,6 +264,8 @@ static const struct op_case linear_router_cases[] = {
     { 237,    1,  256, QUANT_Q8_0, 1e-12, .why = "adapters on both",
       .out = 40, .n_expert = 8, .n_used = 2, .rank = 4, .n_lora = 2 },
     { 238,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_expert = 8, .n_used = 2 },
+    { 410,    2,   96, QUANT_Q8_0, 1e-12, .why = "what is no number last",
+      .out = 36, .n_expert = 16, .n_used = 7, .broken = true },
 };
 /* clang-format on */
 
@@ -261,7 +301,7 @@ static void expert_weights(struct bench *b, const struct op_case *c, struct mat 
         bench_lora(b, w[c->split ? 1 + i % 3 : i % 2 ? 0 : 3], c->rank + i);
 }
 
-/* What a router leaves is what the experts read. */
+/* The experts read the norm that the router's group writes. */
 static void case_router_experts(struct bench *b, const struct op_case *c)
 {
     struct act *x = bench_random(b, c->rows, c->cols), *y = bench_blank(b, c->rows, c->out);
@@ -306,13 +346,13 @@ static const struct op_case router_experts_cases[] = {
       .why = "decode, as published files have it, in three dispatches", .out = 70, .n_expert = 8,
       .n_used = 3, .n_ff = 64, .at = 1 },
     { 240,    1,  512, QUANT_Q4_0, 1e-12, .why = "single rows of down, in three dispatches",
-      .out = 33, .n_expert = 8, .n_used = 2, .n_ff = 32, .cut = 1 },
+      .out = 33, .n_expert = 8, .n_used = 2, .n_ff = 32, .tiling = 1 },
     { 241,    5,  128, QUANT_Q8_0, 1e-12,
       .why = "a few rows, no scale, pairs of rows of down, in four dispatches", .out = 36,
-      .n_expert = 7, .n_used = 2, .n_ff = 96, .cut = 2, .plain = true },
+      .n_expert = 7, .n_used = 2, .n_ff = 96, .tiling = 2, .plain = true },
     { 242,    1,  256, QUANT_Q6_K, 1e-12,
       .why = "gate and up apart, four rows of down together, in three dispatches", .out = 37,
-      .n_expert = 3, .n_used = 2, .n_ff = 256, .cut = 3, .split = true },
+      .n_expert = 3, .n_used = 2, .n_ff = 256, .tiling = 3, .split = true },
     { 243,    2,  256, QUANT_Q5_K, 1e-12, .why = "gate and up apart, in three dispatches",
       .out = 40, .n_expert = 4, .n_used = 4, .n_ff = 256, .split = true },
     { 244,    1,  256, QUANT_Q8_0, 1e-12, .why = "128 experts, in three dispatches",
@@ -337,6 +377,10 @@ static const struct op_case router_experts_cases[] = {
       .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 24 },
     { 253,   70,   64, QUANT_Q4_0, 1e-12, .why = "prefill, grouped",
       .out = 40, .n_expert = 4, .n_used = 2, .n_ff = 32 },
+    { 411,    2,   64, QUANT_Q4_0, 1e-12, .why = "no numbers, in three dispatches",
+      .out = 36, .n_expert = 16, .n_used = 7, .n_ff = 32, .broken = true },
+    { 412,   70,   64, QUANT_Q4_0, 1e-12, .why = "no numbers, grouped",
+      .out = 40, .n_expert = 16, .n_used = 7, .n_ff = 32, .broken = true },
 };
 /* clang-format on */
 

@@ -5,13 +5,13 @@
 #include "ops_cases/attention.h"
 #include "ops_cases/stream.h"
 
-/* The first ops of a layer that reads another layer's cache: join, queries, attention. out is the
- * head size. */
+/* The first ops of a layer that reads another layer's cache: the residual and its norm, queries,
+ * attention. out is the head size. */
 static void case_layer_start(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out, n_pos = c->pos + 1;
     struct stream s = make_stream(b, c, true, true);
-    struct act *y = bench_blank(b, 1, q_width), *turn = bench_random(b, 1, c->out);
+    struct act *y = bench_blank(b, 1, q_width), *table = bench_random(b, 1, c->out);
     struct act *keys = bench_random(b, n_pos, width), *values = bench_random(b, n_pos, width);
     struct act *k_ring = bench_blank(b, n_pos, width), *v_ring = bench_blank(b, n_pos, width);
     struct mat *w = bench_weight(b, c->format, c->cols, q_width, 1);
@@ -20,7 +20,7 @@ static void case_layer_start(struct bench *b, const struct op_case *c)
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
     op_kv_write(&b->run, &kv, &keys->t, &values->t, 0);
     struct tape *t = bench_tape(b, 1);
-    struct value *angles = bench_input(b, turn), *x = residual_input(b, c, &s);
+    struct value *angles = bench_input(b, table), *x = residual_input(b, c, &s);
     x = normed(b, &s, x);
     x = tape_linear(t, x, &w->w);
     x = norm_rope(t, x, q_w, angles, c->out);
@@ -37,7 +37,7 @@ static void case_layer_start(struct bench *b, const struct op_case *c)
     float *asked = malloc(q_width * sizeof *asked);
     formula_linear(wide, in, w, 0);
     for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
-    formula_heads(asked, c->n_head, c->out, q_w->v, turn->v, c->out / 2);
+    formula_heads(asked, c->n_head, c->out, q_w->v, table->v, c->out / 2);
     for (uint32_t i = 0; i < c->n_head; i++) {
         size_t of = (size_t)(i * c->n_kv / c->n_head) * c->out;
         formula_attend(want + c->cols + (size_t)i * c->out, asked + (size_t)i * c->out,
@@ -69,7 +69,7 @@ static const struct op_case layer_start_cases[] = {
 /* What a layer's attention reads besides the stream: the cache as it was before, the rotations, and
  * the norms of queries and keys. */
 struct past {
-    const struct act *keys, *values, *turn;
+    const struct act *keys, *values, *table;
     const struct mat *q_w, *k_w;
 };
 
@@ -90,12 +90,12 @@ static void formula_layer_attention(double *out, const double *in, struct mat *c
     memcpy(values, p->values->v, n_old * sizeof *values);
     formula_linear(wide, in, w[0], 0);
     for (uint32_t i = 0; i < q_width; i++) asked[i] = (float)wide[i];
-    formula_heads(asked, c->n_head, c->out, p->q_w->v, p->turn->v, c->out / 2);
+    formula_heads(asked, c->n_head, c->out, p->q_w->v, p->table->v, c->out / 2);
     for (int i = 0; !c->plain && i < 2; i++) {
         float *to = (i ? values : keys) + (size_t)c->pos * width;
         formula_linear(wide, in, w[i && !c->same ? 2 : 1], 0);
         for (uint32_t j = 0; j < width; j++) to[j] = (float)wide[j];
-        formula_heads(to, c->n_kv, c->out, i ? NULL : p->k_w->v, i ? NULL : p->turn->v,
+        formula_heads(to, c->n_kv, c->out, i ? NULL : p->k_w->v, i ? NULL : p->table->v,
                       i ? 0 : c->out / 2);
     }
     for (uint32_t i = 0; i < c->n_head; i++) {
@@ -107,7 +107,8 @@ static void formula_layer_attention(double *out, const double *in, struct mat *c
     free(wide);
 }
 
-/* From the state x on, which s ends with: gate, up and down of its norm, which u adds to it. */
+/* The feed-forward block: gate, up and down of the norm of x, the residual of s; u adds the result
+ * to x. */
 static struct value *feed_forward(struct bench *b, const struct stream *s, const struct stream *u,
                                   struct mat *const w[3], struct value *x)
 {
@@ -199,8 +200,8 @@ static const struct op_case layer_end_cases[] = {
 };
 /* clang-format on */
 
-/* The branch of attention of h, with its output: w has queries, keys, values (same: the raw keys)
- * and the output. plain: no keys of its own. */
+/* The attention block of h: w has queries, keys, values (same: the values are the raw keys) and the
+ * output. plain: it reads another layer's keys. */
 static struct value *layer_attention(struct bench *b, const struct op_case *c, struct kv *kv,
                                      struct mat *const w[4], const struct past *p, struct value *h,
                                      struct value *angles)
@@ -225,16 +226,17 @@ static void case_layer_next(struct bench *b, const struct op_case *c)
 {
     uint32_t width = c->n_kv * c->out, q_width = c->n_head * c->out;
     uint32_t n_old = c->plain ? c->pos + 1 : c->pos;
-    struct op_case joined = *c;
-    joined.plain = false;
-    struct stream s = make_stream(b, &joined, false, true),
-                  u = make_stream(b, &joined, false, false);
-    struct stream n = make_stream(b, &joined, true, true), m = make_stream(b, &joined, false, true);
+    struct op_case with_branch = *c;
+    with_branch.plain = false;
+    struct stream s = make_stream(b, &with_branch, false, true),
+                  u = make_stream(b, &with_branch, false, false);
+    struct stream n = make_stream(b, &with_branch, true, true),
+                  m = make_stream(b, &with_branch, false, true);
     struct act *by = bench_random(b, 1, 3 * c->n_used);
     struct act *old_k = bench_random(b, n_old, width), *old_v = bench_random(b, n_old, width);
     struct act *k_ring = bench_blank(b, c->pos + 1, width),
                *v_ring = bench_blank(b, c->pos + 1, width);
-    struct act *turn = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff),
+    struct act *table = bench_random(b, 1, c->out), *y = bench_blank(b, 1, c->n_ff),
                *end = bench_blank(b, 1, c->cols);
     struct mat *w[12] = { bench_weight(b, c->format, c->cols, c->n_ff, 1),
                           bench_weight(b, c->format, c->cols, c->n_ff, 1),
@@ -254,7 +256,7 @@ static void case_layer_next(struct bench *b, const struct op_case *c)
     struct kv kv = { .k = k_ring->t, .v = v_ring->t, .n_kv_head = c->n_kv, .head_dim = c->out };
     op_kv_write(&b->run, &kv, &old_k->t, &old_v->t, 0);
     struct tape *t = bench_tape(b, 1);
-    struct value *angles = bench_input(b, turn), *x = residual_input(b, &joined, &s);
+    struct value *angles = bench_input(b, table), *x = residual_input(b, &with_branch, &s);
     x = feed_forward(b, &s, &u, w, x);
     struct value *branch = detour(b, c->n_used, w + 3, x, by);
     x = residual(b, &n, x, branch);
@@ -270,7 +272,7 @@ static void case_layer_next(struct bench *b, const struct op_case *c)
               RULE_BIT(NORM_GATE_UP) | RULE_BIT(RESIDUAL_LINEAR_GELU) | RULE_BIT(NORM_LINEARS) |
                   RULE_BIT(ATTEND_LINEAR),
               c->pos);
-    stream_result(b, &joined, &s);
+    stream_result(b, &with_branch, &s);
     bench_result(b, &u.to->t, false);
     bench_result(b, &n.to->t, false);
     bench_result(b, &m.to->t, false);
@@ -278,11 +280,11 @@ static void case_layer_next(struct bench *b, const struct op_case *c)
     bench_result(b, &end->t, false);
     double *want = bench_formula(b);
     if (!want) return;
-    double *in = formula_stream(&s, &joined, want), *up = malloc(2 * c->n_ff * sizeof *up),
+    double *in = formula_stream(&s, &with_branch, want), *up = malloc(2 * c->n_ff * sizeof *up),
            *act = up + c->n_ff;
     double *added = malloc((c->cols + c->n_used + (size_t)q_width) * sizeof *added);
     double *narrow = added + c->cols, *out = narrow + c->n_used;
-    const struct past past = { old_k, old_v, turn, q_w, k_w };
+    const struct past past = { old_k, old_v, table, q_w, k_w };
     formula_linear(act, in, w[0], 0);
     formula_linear(up, in, w[1], 0);
     for (uint32_t i = 0; i < c->n_ff; i++) act[i] = formula_gelu(act[i]) * up[i];

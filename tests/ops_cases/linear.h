@@ -48,12 +48,12 @@ static const struct op_case linear_cases[] = {
       .out = 9, .cpu_only = true },
     {  22,    1,   39, QUANT_F16,  1e-12, .why = "the same in decode", .out = 4 },
 
-    {  23,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 128", .out = 132, .cut = 1 },
-    {  24,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 64", .out = 132, .cut = 2 },
-    {  25,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 32", .out = 132, .cut = 3 },
-    {  26,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 32", .out = 132, .cut = 4 },
+    {  23,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 128", .out = 132, .tiling = 1 },
+    {  24,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 64", .out = 132, .tiling = 2 },
+    {  25,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 32", .out = 132, .tiling = 3 },
+    {  26,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 32", .out = 132, .tiling = 4 },
     {  27,   40,  264, QUANT_F16,  1e-12, .why = "an odd number of eights, adapters behind them",
-      .out = 132, .cut = 1, .rank = 17, .n_lora = 1 },
+      .out = 132, .tiling = 1, .rank = 17, .n_lora = 1 },
 
     {  28,    1,   64, QUANT_Q8_0, 1e-12, .why = "one adapter, rank 1",
       .out = 33, .rank = 1, .n_lora = 1 },
@@ -77,14 +77,14 @@ static const struct op_case linear_cases[] = {
       .out = 1, .rank = 1, .n_lora = 2, .cpu_only = true },
 
     { 285,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 64 and 128 on subgroup matrices",
-      .out = 132, .cut = 6 },
+      .out = 132, .tiling = 6 },
     { 286,  258,  320, QUANT_Q8_0, 1e-12, .why = "blocks of 128 and 256 on subgroup matrices",
-      .out = 132, .cut = 7 },
+      .out = 132, .tiling = 7 },
 
     { 310,    1,  256, QUANT_Q4_K, 1e-12, .why = "rows that groups of three divide more evenly",
       .out = 5376 },
     { 311,    1, 2304, QUANT_Q6_K, 1e-12, .why = "row groups of three rows, a tail of one",
-      .out = 34, .cut = 4 },
+      .out = 34, .tiling = 4 },
 };
 /* clang-format on */
 
@@ -92,12 +92,12 @@ static const struct op_case linear_cases[] = {
 static const struct op_case linear_splits_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 277,  130,  288, QUANT_Q8_0, 1e-12, .why = "blocks of 128, the columns in three splits",
-      .out = 132, .cut = 5 },
+      .out = 132, .tiling = 5 },
     { 278,   70, 1288, QUANT_F16,  1e-12, .why = "splits, an adapter behind the last",
-      .out = 64, .cut = 5, .rank = 9, .n_lora = 1 },
+      .out = 64, .tiling = 5, .rank = 9, .n_lora = 1 },
     { 279,  130, 1536, QUANT_Q4_K, 1e-12, .why = "splits, of header and nibbles",
-      .out = 196, .cut = 5 },
-    { 280,  130,  768, QUANT_Q6_K, 1e-12, .why = "splits of six bits", .out = 132, .cut = 5 },
+      .out = 196, .tiling = 5 },
+    { 280,  130,  768, QUANT_Q6_K, 1e-12, .why = "splits of six bits", .out = 132, .tiling = 5 },
     { 281,   70, 2560, QUANT_Q4_K, 1e-12, .why = "as many splits as pay", .out = 64 },
     { 282,   70, 2568, QUANT_BF16, 1e-12, .why = "the same, a tail of columns", .out = 60 },
 };
@@ -149,7 +149,7 @@ static const struct op_case linear_gelu_cases[] = {
       .out = 36, .rank = 3, .n_lora = 1 },
 
     { 283,   70, 1536, QUANT_Q4_K, 1e-12, .why = "splits, a slice in the middle",
-      .out = 68, .at = 8, .cut = 5 },
+      .out = 68, .at = 8, .tiling = 5 },
     { 284,   70, 2560, QUANT_Q8_0, 1e-12, .why = "as many splits as pay, an adapter",
       .out = 36, .at = 4, .rank = 5, .n_lora = 1 },
 };

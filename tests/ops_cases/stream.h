@@ -1,11 +1,11 @@
-/* stream.h - a branch is added to the residual stream, and what reads the stream next */
+/* stream.h - the residual, its norm, and the products that read them */
 #ifndef BEZEL_TESTS_OPS_CASES_STREAM_H
 #define BEZEL_TESTS_OPS_CASES_STREAM_H
 
 #include "ops_cases/linear.h"
 
-/* The end of a block, (x + rms_norm(branch) * w) * scale, and what the next block reads of it, its
- * norm. plain: nothing is added, and x itself is read; both: behind the branch is another. */
+/* The residual (x + rms_norm(branch) * w) * scale, and its norm, which the next block reads. plain:
+ * nothing is added, and x itself is read; both: there are two branches. */
 struct stream {
     struct act *x, *branch, *to, *norm;
     struct mat *w, *scale, *next, *branch_w, *other_w;
@@ -25,7 +25,7 @@ static struct stream make_stream(struct bench *b, const struct op_case *c, bool 
     };
 }
 
-/* The second branch, which lies in the memory of the first, and what both are multiplied with. */
+/* The second branch, which lies in the memory of the first; and the weights of both norms. */
 static void stream_both(struct bench *b, const struct op_case *c, struct stream *s)
 {
     s->branch_w = bench_weight(b, F32, c->cols, 1, 1);
@@ -36,7 +36,7 @@ static void stream_both(struct bench *b, const struct op_case *c, struct stream 
     b->be->view(&s->other, &s->branch->t, c->rows * c->cols);
 }
 
-/* The next state of the stream, which is a result. */
+/* The residual, which is a result of the case. */
 static struct value *residual(struct bench *b, const struct stream *s, struct value *x,
                               struct value *branch)
 {
@@ -52,7 +52,7 @@ static struct value *normed(struct bench *b, const struct stream *s, struct valu
     return tape_rms_norm(&b->tape, x, &s->next->w);
 }
 
-/* The same of its inputs. The tape has begun. */
+/* The residual of random inputs. It begins the tape. */
 static struct value *residual_input(struct bench *b, const struct op_case *c, struct stream *s)
 {
     struct value *x = bench_input(b, s->x);
@@ -67,13 +67,13 @@ static struct value *residual_input(struct bench *b, const struct op_case *c, st
     return residual(b, s, x, branch);
 }
 
-/* The state as a result: of a stream to which nothing was added it is x as it was. */
+/* The residual as a result. Where nothing was added that is x itself. */
 static void stream_result(struct bench *b, const struct op_case *c, const struct stream *s)
 {
     bench_result(b, c->plain ? &s->x->t : &s->to->t, false);
 }
 
-/* in = norm(in) * branch_w + norm(what is behind it) * other_w */
+/* in = norm(in) * branch_w + norm(the second branch) * other_w */
 static void formula_both(const struct stream *s, const struct op_case *c, double *in)
 {
     size_t n = (size_t)c->rows * c->cols;
@@ -86,7 +86,7 @@ static void formula_both(const struct stream *s, const struct op_case *c, double
     free(other);
 }
 
-/* Its next state into `to`, and what the block reads as the result, which the caller frees. */
+/* The residual goes to `to`. Returns what the next block reads; the caller frees it. */
 static double *formula_stream(const struct stream *s, const struct op_case *c, double *to)
 {
     size_t n = (size_t)c->rows * c->cols;
@@ -176,7 +176,7 @@ static const struct op_case residual_norm_then_linear_cases[] = {
       .out = 300, .rank = 16, .n_lora = 1 },
     { 218,    1,  264, QUANT_F16,  1e-12,
       .why = "an adapter of large rank, an odd number of eights, in three dispatches", .out = 41,
-      .rank = 100, .n_lora = 1, .cut = 3 },
+      .rank = 100, .n_lora = 1, .tiling = 3 },
     { 219,    1, 1536, QUANT_Q6_K, 1e-12, .why = "an adapter on a long row",
       .out = 36, .rank = 1, .n_lora = 1 },
 };
@@ -234,9 +234,9 @@ static const struct op_case norm_linears_cases[] = {
     { 132,    2,  256, QUANT_Q5_K, 1e-12, .why = "the same of more bits",
       .out = 36, .n_used = 3, .split = true },
     { 133,    1,  512, QUANT_Q4_K, 1e-12, .why = "row groups of 32 lanes",
-      .out = 100, .n_used = 2, .cut = 2 },
+      .out = 100, .n_used = 2, .tiling = 2 },
     { 134,    5,  512, QUANT_Q4_K, 1e-12, .why = "a few rows, row groups of 16 lanes",
-      .out = 68, .n_used = 3, .cut = 3 },
+      .out = 68, .n_used = 3, .tiling = 3 },
     { 135,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68, .n_used = 3 },
     { 136,    1,   64, QUANT_Q5_0, 1e-12, .why = "adapters on all",
       .out = 36, .n_used = 3, .rank = 4, .n_lora = 3 },
@@ -246,7 +246,7 @@ static const struct op_case norm_linears_cases[] = {
       .why = "two branches, as published files have them, in one dispatch", .out = 100,
       .n_used = 3, .split = true, .both = true },
     { 139,    3,  512, QUANT_Q8_0, 1e-12, .why = "two branches, a few rows, in one dispatch",
-      .out = 68, .n_used = 3, .cut = 3, .both = true },
+      .out = 68, .n_used = 3, .tiling = 3, .both = true },
     { 140,    1, 5376, QUANT_Q4_0, 1e-12, .why = "two branches, the widest stream",
       .out = 9, .n_used = 2, .both = true },
     { 141,    1,  256, QUANT_Q5_0, 1e-12, .why = "two branches, adapters on all",
@@ -261,7 +261,7 @@ static const struct op_case norm_linears_cases[] = {
       .split = true, .rank = 1, .n_lora = 2 },
     { 146,    3,  256, QUANT_Q5_K, 1e-12,
       .why = "the same of more bits, several adapters, in two dispatches", .out = 70, .n_used = 3,
-      .split = true, .rank = 15, .n_lora = 4, .cut = 3 },
+      .split = true, .rank = 15, .n_lora = 4, .tiling = 3 },
     { 147,    5,  256, QUANT_Q8_0, 1e-12, .why = "the largest rank, a few rows, in two dispatches",
       .out = 68, .n_used = 3, .rank = 254, .n_lora = 3 },
     { 148,    1,  256, QUANT_Q6_K, 1e-12,
@@ -284,11 +284,11 @@ static const struct op_case norm_linears_cases[] = {
 
     { 173,    1,  256, QUANT_Q4_0, 1e-12, .why = "wide", .out = 40, .n_used = 3, .wide = true },
     { 174,    1,  256, QUANT_Q5_0, 1e-12, .why = "wide, single rows",
-      .out = 41, .n_used = 3, .wide = true, .cut = 1 },
+      .out = 41, .n_used = 3, .wide = true, .tiling = 1 },
     { 175,    1,  256, QUANT_Q8_0, 1e-12, .why = "wide, pairs of rows",
-      .out = 43, .n_used = 3, .wide = true, .cut = 2 },
+      .out = 43, .n_used = 3, .wide = true, .tiling = 2 },
     { 176,    1,  512, QUANT_Q4_K, 1e-12, .why = "wide, four rows together",
-      .out = 70, .n_used = 3, .wide = true, .cut = 3 },
+      .out = 70, .n_used = 3, .wide = true, .tiling = 3 },
     { 177,    5,  256, QUANT_Q5_K, 1e-12, .why = "wide, a few rows",
       .out = 40, .n_used = 2, .wide = true },
     { 178,    1,  768, QUANT_Q6_K, 1e-12, .why = "wide, one weight, nothing is added",
@@ -297,16 +297,16 @@ static const struct op_case norm_linears_cases[] = {
     { 180,    1,  512, QUANT_Q4_K, 1e-12, .why = "wide, the usual two formats",
       .out = 100, .n_used = 3, .wide = true, .split = true },
     { 181,    3,  256, QUANT_Q5_K, 1e-12, .why = "wide, the same of more bits, pairs of rows",
-      .out = 36, .n_used = 3, .wide = true, .split = true, .cut = 2 },
+      .out = 36, .n_used = 3, .wide = true, .split = true, .tiling = 2 },
     { 182,    1,   64, QUANT_Q5_0, 1e-12, .why = "wide, adapters on all",
       .out = 36, .n_used = 3, .rank = 4, .n_lora = 3, .wide = true },
     { 183,    1,   64, QUANT_F16,  1e-12, .why = "wide, floats",
       .out = 36, .n_used = 3, .wide = true },
     { 184,    1, 4352, QUANT_Q4_K, 1e-12, .why = "wide by itself", .out = 20, .n_used = 3 },
-    { 185,    1, 2816, QUANT_Q4_K, 1e-12, .why = "not yet wide, more than half of the threads hold",
+    { 185,    1, 2816, QUANT_Q4_K, 1e-12, .why = "not yet wide, more than half of the threads",
       .out = 20, .n_used = 3 },
     { 186,    2, 3840, QUANT_Q6_K, 1e-12,
-      .why = "not yet wide, almost all that the threads hold, two rows", .out = 20, .n_used = 1 },
+      .why = "not yet wide, almost all threads, two rows", .out = 20, .n_used = 1 },
 };
 /* clang-format on */
 
@@ -402,8 +402,8 @@ static const struct op_case norm_gate_up_cases[] = {
     /* seed rows cols format    nmse   why this case */
     { 162,    1,  256, EVERY,      1e-12, .why = "decode, every format", .out = 33 },
     { 163,    1, 1536, QUANT_Q4_K, 1e-12, .why = "a row longer than the lanes", .out = 130 },
-    { 164,    1, 1536, QUANT_Q4_K, 1e-12, .why = "ready, the same in another cut",
-      .out = 144, .cut = 2 },
+    { 164,    1, 1536, QUANT_Q4_K, 1e-12, .why = "ready, in other row groups",
+      .out = 144, .tiling = 2 },
     { 165,    5,   96, QUANT_Q8_0, 1e-12, .why = "a few rows", .out = 40 },
     { 166,   70,   96, QUANT_Q8_0, 1e-12, .why = "prefill", .out = 68 },
     { 167,    1,   64, QUANT_Q8_0, 1e-12, .why = "two formats", .out = 36, .split = true },
@@ -422,15 +422,15 @@ static const struct op_case norm_gate_up_cases[] = {
     { 190,    1,  256, QUANT_Q4_0, 1e-12, .why = "wide, and down",
       .out = 256, .n_ff = 20, .wide = true },
     { 191,    2,  256, QUANT_Q5_0, 1e-12, .why = "wide, and down, two rows",
-      .out = 288, .n_ff = 20, .wide = true, .cut = 2 },
+      .out = 288, .n_ff = 20, .wide = true, .tiling = 2 },
     { 192,    1,  256, QUANT_Q8_0, 1e-12, .why = "wide, and down",
       .out = 256, .n_ff = 20, .wide = true },
     { 193,    1,  768, QUANT_Q4_K, 1e-12, .why = "wide, and down",
-      .out = 256, .n_ff = 20, .wide = true, .cut = 2 },
+      .out = 256, .n_ff = 20, .wide = true, .tiling = 2 },
     { 194,    1,  256, QUANT_Q5_K, 1e-12, .why = "wide, and down",
       .out = 256, .n_ff = 20, .wide = true },
     { 195,    1,  256, QUANT_Q6_K, 1e-12, .why = "wide, and down",
-      .out = 512, .n_ff = 20, .wide = true, .cut = 3 },
+      .out = 512, .n_ff = 20, .wide = true, .tiling = 3 },
     { 196,    1,  256, QUANT_Q4_1, 1e-12, .why = "wide, and down",
       .out = 256, .n_ff = 20, .wide = true },
     { 197,    5,   64, QUANT_Q8_0, 1e-12, .why = "wide, not in runs of sixteen",
@@ -443,7 +443,7 @@ static const struct op_case norm_gate_up_cases[] = {
       .out = 36, .rank = 4, .n_lora = 3, .wide = true },
 
     { 312,    1,  768, QUANT_Q4_K, 1e-12, .why = "wide, and down, three rows a row group",
-      .out = 256, .n_ff = 20, .wide = true, .cut = 4 },
+      .out = 256, .n_ff = 20, .wide = true, .tiling = 4 },
 };
 /* clang-format on */
 

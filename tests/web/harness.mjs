@@ -10,6 +10,8 @@
 // The kernel goes through the same Gpu class and imports as the engine's own dispatches.
 import './software_adapter.mjs';
 import { readFileSync } from 'node:fs';
+import { withNames } from './kernel_names.mjs';
+import { paramsOf } from './params.mjs';
 import { Core, Gpu, loadWasm, openDevice } from '../../web/engine/dist/core.js';
 import { GPU_CONSTANT_BYTES, GPU_STEP, USAGE } from '../../web/engine/dist/engine/boundary.js';
 
@@ -17,15 +19,9 @@ import { GPU_CONSTANT_BYTES, GPU_STEP, USAGE } from '../../web/engine/dist/engin
 export const numbers =
   JSON.parse(readFileSync(new URL('../../build/gen/kernels.json', import.meta.url), 'utf8'));
 
-/** Fields of Params in order, with their types. */
-function paramsOf(kernel) {
-  const body = /struct Params\{([^}]*)\}/.exec(kernel.source)[1];
-  return body.split(',').map((f) => f.trim()).filter(Boolean).map((f) => f.split(':'));
-}
-
 /** Names of the storage bindings in order. */
 function storageOf(kernel) {
-  const found = [...kernel.source.matchAll(
+  const found = [...withNames(kernel.source).matchAll(
     /@binding\((\d+)\)\s*var<storage,read(?:_write)?>\s*(\w+)\s*:/g,
   )];
   return found.map((m) => [+m[1], m[2]]).sort((a, b) => a[0] - b[0]).map((m) => m[1]);
@@ -145,5 +141,6 @@ export async function openHarness(options = {}) {
   const gpu = new Gpu(await openDevice(options));
   const core = await Core.load(await loadWasm(), gpu);
   await core.bringTraining();
+  await core.bringCanvas();
   return new Harness(core, gpu);
 }

@@ -4,12 +4,14 @@ import { inspect } from '../../web/engine/dist/core.js';
 
 /** The linears that adapters hang on, by their names in a file. */
 const LINEAR = /^blk\.(\d+)\.(attn_(q|k|v|output)|ffn_(gate|up|down)|inp_gate|proj)\.weight$/;
+const SELF_CONDITIONING = /^self_cond_(gate|up|down)\.weight$/;
 
 /** [name, columns, rows] of the linears of a model file. */
 export function linearsOf(core, source) {
   const { shape: { n_own }, tensor_list } =
     JSON.parse(inspect(core, [source], { json: true, tensors: true }));
   const isUsed = (name) => {
+    if (SELF_CONDITIONING.test(name)) return true;
     const [, layer, what] = LINEAR.exec(name) ?? [];
     // the others read another layer's keys
     return what && (+layer < n_own || !/attn_[kv]/.test(what));
@@ -25,7 +27,9 @@ const STRING = 8, FLOAT = 6, F32 = 0, ALIGN = 32;
 
 /** linears: [name, columns, rows]; size: how large what it adds is, about, beside a product of
  *  size 1. */
-export function loraFile(linears, rank, { seed = 1, size = 0.3 } = {}) {
+export function loraFile(
+  linears, rank, { seed = 1, size = 0.3, architecture = 'gemma4' } = {},
+) {
   let state = seed;
   const random = (scale) => ((state = (state * 48271) % 0x7fffffff) / 0x7fffffff - 0.5) * scale;
   const tensors = linears.flatMap(([name, cols, rows]) => [
@@ -33,7 +37,7 @@ export function loraFile(linears, rank, { seed = 1, size = 0.3 } = {}) {
     { name: `${name}.lora_b`, ne: [rank, rows], scale: (3.5 * size) / Math.sqrt(rank) },
   ]);
   const keys = [
-    ['general.architecture', 'gemma4'], ['general.type', 'adapter'], ['adapter.type', 'lora'],
+    ['general.architecture', architecture], ['general.type', 'adapter'], ['adapter.type', 'lora'],
   ].map(([key, value]) => Buffer.concat([text(key), u32(STRING), text(value)]));
   keys.push(Buffer.concat([
     text('adapter.lora.alpha'), u32(FLOAT), Buffer.from(Float32Array.of(rank).buffer),

@@ -29,7 +29,7 @@ async function runCase(core, gpu, i, number) {
 const isBackward = (op) => /_bwd$|^(linears_z|head_loss|adamw|publish|zero)$/.test(op);
 
 const WIDE = new RegExp('^residual_|^norm_(linears|gate_up|sum)$|^layer_|^attend_linear$|then_'
-  + '|^(linear_router|router_experts)$');
+  + '|^(linear_router|router_experts|attend_masked|canvas_head)$');
 
 const NUMBERS = [
   'no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine', 'ten', 'eleven',
@@ -90,6 +90,9 @@ class Run {
     // want x as halves before.)
     if (c.op === 'linear' && this.tier !== 'matrix' && c.dispatches > (c.adapters ? 2 : 1))
       this.bad(`${c.op} ${c.format} (${c.why}): ${c.dispatches} dispatches`);
+    // All rows of a canvas are routed at once.
+    if (c.op === 'route' && c.dispatches !== 1)
+      this.bad(`${c.op} (${c.why}): ${c.dispatches} dispatches`);
     const said = /in (\w+) dispatch(es)?$/.exec(c.why)?.[1];
     const wanted = /^\d+$/.test(said) ? +said : NUMBERS.indexOf(said);
     if (said && wanted < 0) this.bad(`${c.op} (${c.why}): no number is called that here`);
@@ -112,6 +115,7 @@ async function runAll(wasm, runs, { only, spell }) {
   const devices = new Switch(runs.map((run) => run.gpu)), core = await Core.load(wasm, devices);
   const { exports } = core;
   await core.bringTraining();
+  await core.bringCanvas();
   if (spell) {
     const kernel = core.kernel.bind(core);
     core.kernel = (i) => {

@@ -159,9 +159,27 @@ test('an override changes the kernel; a wrong one is refused with its name',
   await rejects(h.run('scale', scale([1], { constants: { WG: 1 << 20 } })), /kernel scale: /);
 }));
 
+test('each workgroup of a product has rows of its own, for any number of processors',
+    () => on({}, async (h) => {
+  const rows = 300, cols = 8; // eight row groups of one row a workgroup: 38 of them
+  const params = {
+    cols, rows, row0: 0, n_tok: 1, x_stride: cols, y_stride: rows, scales: 0, high: 0, d: 0,
+    rank: 0, b_rows: 0, b_scales: 0, z_parts: 0, by_stride: 0, by_col: 0, scale: 1, n_split: 0,
+  };
+  const w = Float32Array.from({ length: rows * cols }, (_, i) => Math.floor(i / cols));
+  const want = Array.from({ length: rows }, (_, i) => cols * i);
+  for (const PROCESSORS of [1, 7, 38, 40, 132]) {
+    const { y } = await h.run('linear_no_lora', {
+      params, groups: 38, constants: { WG: 32, LANES: 4, R: 1, PROCESSORS },
+      buffers: { x: new Float32Array(cols).fill(1), w, y: new Float32Array(rows) },
+    });
+    same([...y], want);
+  }
+}));
+
 test('a kernel that does not compile is named, with the line', () => on({}, async (h) => {
   const real = h.core.kernel.bind(h.core);
-  h.core.kernel = (i) => ({ ...real(i), source: real(i).source.replace('w[0]', 'nothing[0]') });
+  h.core.kernel = (i) => ({ ...real(i), source: real(i).source.replace(/\w+\[0\]/, 'nothing[0]') });
   await rejects(h.run('scale', scale([1])), /kernel scale: .*nothing.*\(in: .*nothing\[0\]/s);
 }));
 

@@ -2,72 +2,18 @@
 // be cancelled at any moment, and the module's memory stays small.
 //
 //   node tests/web/test_gpu_load.mjs build/bezel [part of a test's name]
-import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
 
 import {
-  Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, loadWasm, memorySource, openDevice,
+  Core, Gpu, GpuEngine, GpuModel, estimate, fileSource, memorySource, openDevice,
 } from '../../web/engine/dist/core.js';
-import { RESERVE } from '../../web/engine/dist/engine/boundary.js';
-import { done, equal, ok, rejects, same, test } from './check.mjs';
-import { patch } from './patch.mjs';
-import './software_adapter.mjs';
+import { equal, ok, rejects, same, test } from './check.mjs';
+import {
+  MODEL, answer, device, finish, fresh, ids, synth, wasm, watched, worst,
+} from './gpu_load_fixture.mjs';
 import { splitGguf } from './split_gguf.mjs';
-
-const native = process.argv[2] ?? 'build/bezel';
-const device = await openDevice({}), wasm = await WebAssembly.compile(await loadWasm());
-const ids = Int32Array.from({ length: 21 }, (_, i) => (i === 0 ? 2 : 5 + (i * 7919) % 290));
-const MODEL = 'tests/golden/model_e2b.gguf'; // has a per-layer embedding table
-
-/** A core on the device, for one test; nothing of it may be left. */
-async function fresh(fn, on = device) {
-  const gpu = new Gpu(on), core = await Core.load(wasm, gpu);
-  const live = core.exports.bz_wasm_live();
-  const result = await fn(core, gpu);
-  equal(gpu.bytes, 0, 'bytes left on the device');
-  // the last result
-  ok(
-    core.exports.bz_wasm_live() - live <= 1,
-    `${core.exports.bz_wasm_live() - live} allocations are left`,
-  );
-  return result;
-}
-
-const made = new Set(); // by this run: one of an earlier build may have another shape
-
-function synth(shape, ...args) {
-  const path = `build/tmp/load-${[shape, ...args].join('')}.gguf`;
-  if (!made.has(path)) execFileSync(native, ['synth', '--force', shape, path, ...args]);
-  made.add(path);
-  return path;
-}
-
-/** A source that counts what is read. */
-async function watched(path) {
-  const source = await fileSource(path);
-  const counted = {
-    name: source.name, size: source.size, close: source.close, bytes: 0,
-    read: (offset, dst) => ((counted.bytes += dst.length), source.read(offset, dst)),
-    readAsync: (offset, dst) => ((counted.bytes += dst.length), source.readAsync(offset, dst)),
-  };
-  return counted;
-}
-
-/** Logits of every token, and a text. */
-async function answer(engine) {
-  const session = engine.session(64, 8), logits = [], drawn = [];
-  await session.feed(ids, ids.length, (_, row) => logits.push(row.slice()));
-  for await (const { id } of session.generate({ temperature: 0, n_max: 6, ignore_end: true }))
-    drawn.push(id);
-  session.close();
-  return { logits, drawn };
-}
-
-const worst = (a, b) => a.reduce(
-  (w, row, i) => Math.max(w, row.reduce((v, x, j) => Math.max(v, Math.abs(x - b[i][j])), 0)), 0,
-);
 
 // ---- the estimate ----
 
@@ -191,10 +137,10 @@ test('the per-layer embedding table stays in the file when only the rest fits, '
 
 // ---- loading ----
 
-/** The same device as one that is not software: it takes windows as they are, and cuts them
- *  itself. */
-const cutting = { ...device, software: false };
-const ways = [['through the core', device], ['placed by the device', cutting]];
+/** The same device as one that is not software: it takes windows as they are, and repacks
+ *  them itself. */
+const placing = { ...device, software: false };
+const ways = [['through the core', device], ['placed by the device', placing]];
 
 test('shards, in any order, are one model', () => fresh(async (core) => {
   const whole = fs.readFileSync(MODEL);
@@ -398,7 +344,7 @@ test('memory that the system still writes to is there until it has, '
   } };
   await rejects(GpuEngine.open(core, [slow], { signal: stop.signal, selfTest: false }), reason);
   ok(begun >= 3 && written === begun, `${written} of ${begun} reads found their memory`);
-}, cutting));
+}, placing));
 
 test('the first windows are read before buffers are made, and all are there when the load is over',
     () => fresh(async (core, gpu) => {
@@ -546,13 +492,13 @@ for (const [name, path] of [
   ['experts', () => synth('tiny-moe', '--quant', 'q6_k')],
   ['f16', () => synth('tiny-e2b', '--quant', 'f16')],
 ]) {
-  test(`${name}: what the device cuts is what the core cuts, byte for byte, `
+  test(`${name}: what the device repacks is what the core repacks, byte for byte, `
     + 'in one buffer or in parts', async () => {
     for (const most of [1 << 30, 1 << 20]) {
       const limits = { ...device.limits, maxBinding: most, maxBuffer: most };
       const source = await fileSource(path());
       const { all: want } = await weightsOn({ ...device, limits }, source);
-      const { all: got, placed } = await weightsOn({ ...cutting, limits }, source);
+      const { all: got, placed } = await weightsOn({ ...placing, limits }, source);
       equal(got.length, want.length);
       ok(
         placed > 0 && placed < want.length,
@@ -564,222 +510,4 @@ for (const [name, path] of [
   });
 }
 
-// ---- tiers ----
-
-/** A device with wide workgroups, as large GPUs are: one that multiplies int8, and one that does
- *  not. */
-const as = (profile) => ({
-  ...device, names: { ...device.names, profile }, limits: { ...device.limits, subgroupMax: 8 },
-});
-const large = as('nvidia'), floats = as('apple');
-
-for (const [name, path, options, on] of [
-  ['e2b', MODEL, {}],
-  ['moe, plain', 'tests/golden/model_moe.gguf', { tier: 'plain' }],
-  ['kv, a cache of halves', 'tests/golden/model_kv.gguf', { cache: 'f16' }],
-  ['a wide model on a large device', synth('tiny-wide'), {}, large],
-  ['the widest on a large device', synth('tiny-widest'), {}, large],
-  ['experts on a large device', 'models/tiny-moe.q8_0.gguf', {}, large],
-  ['a wide model on a device of floats', synth('tiny-wide'), {}, floats],
-  ['the widest on a device of floats', synth('tiny-widest'), {}, floats],
-  ['experts on a device of floats', 'models/tiny-moe.q8_0.gguf', {}, floats],
-]) {
-  test(`${name}: every kernel that the model uses `
-    + 'is tested, and right', () => fresh(async (core, gpu) => {
-    const engine = await GpuEngine.open(core, [await fileSource(path)], {
-      ...options, context: 64, batch: 16, selfTest: true,
-    });
-    await engine.validation.all();
-    const { selfTest, tier } = engine.device, session = engine.session(64, 16);
-    same(selfTest.filter((t) => !t.ok || t.reason), []);
-    equal(tier, options.tier ?? 'subgroup');
-    equal(selfTest.some((t) => /\bsubgroup]$/.test(t.kernel)), tier === 'subgroup');
-    const { scratch, cache, weights } = engine.estimate;
-    equal(gpu.bytes, scratch + cache + weights, 'the test leaves nothing behind');
-    const asked = gpu.pipelinesAsked;
-    await session.read(ids);
-    for await (const _ of session.generate({ n_max: 3, ignore_end: true }));
-    equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
-    session.close();
-    engine.close();
-  }, on));
-}
-
-/** Such a device whose compiler has nothing to do, for what is recorded and never run. */
-const idle = {
-  ...large,
-  device: new Proxy(device.device, {
-    get: (of, key) =>
-      (key === 'createComputePipelineAsync'
-        ? async () => ({})
-        : typeof of[key] === 'function' ? of[key].bind(of) : of[key]),
-  }),
-};
-
-test('rows are shared out among the processors of a large device: 5,376 by row groups of three',
-    () => fresh(async (core, gpu) => {
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], {
-    context: 64, batch: 16, selfTest: false,
-  });
-  const session = engine.session(64, 16), x = core.exports;
-  const program = core.check(x.bz_wasm_gpu_record(session.ptr, 1, 1, 64));
-  // Down's 512 columns are 16 lanes' units, so a workgroup of 128 threads has eight row groups: 24
-  // rows of the matrix, or with four rows a row group 32.
-  const grids = gpu.listing(x.bz_wasm_gpu_program_number(program))
-    .filter(({ kernel }) => /^linear(_no_lora)?\[.*int8/.test(kernel))
-    .map(({ grid }) => grid[0]);
-  ok(grids.includes(5376 / 24) && !grids.includes(5376 / 32), grids.join());
-  x.bz_wasm_gpu_program_free(program);
-  session.close();
-  engine.close();
-}, idle));
-
-test('where there is room for a long text, the pipelines of a short one are asked for too',
-    () => fresh(async (core, gpu) => {
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], {
-    context: 4096, batch: 16, selfTest: false,
-  });
-  const session = engine.session(4096, 16), x = core.exports;
-  const free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
-  ok(x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all) >= 0);
-  const asked = gpu.pipelinesAsked;
-  ok(asked > 0);
-  free(x.bz_wasm_gpu_record(session.ptr, 12, 1, 12)); // the first prompt
-  for (const [rows, horizon] of [[12, 12], [2, 128], [1, 128], [1, 4096]])
-    free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
-  equal(gpu.pipelinesAsked, asked, 'no step needs a pipeline that was not there');
-  session.close();
-  engine.close();
-}, idle));
-
-test('a load asks for what the first prompt needs, then for what its tokens do, '
-  + 'and what is queued meanwhile is all that a long text needs', () => fresh(async (core, gpu) => {
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-e2b'))], {
-    context: 4096, batch: 64, selfTest: false,
-  });
-  const session = engine.session(4096, 64), x = core.exports;
-  const free = (program) => x.bz_wasm_gpu_program_free(core.check(program));
-  const bytes = x.bz_wasm_gpu_reserve(session.ptr, RESERVE.bytes), before = gpu.bytes;
-  equal(x.bz_wasm_gpu_reserve(session.ptr, RESERVE.first), bytes);
-  equal(gpu.bytes, before, 'what is asked for takes no more');
-  const first = gpu.pipelinesAsked;
-  for (const rows of [8, 20, 32]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows));
-  const draw = core.with('{"temperature":1}', (p, n) =>
-    core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0, 0)));
-  free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
-  x.bz_wasm_gpu_draw_close(draw);
-  equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
-  const awaits = (rows, logits, horizon) =>
-    x.bz_wasm_gpu_awaits(session.ptr, rows, logits, horizon, RESERVE.first, RESERVE.all);
-  same(
-    [awaits(8, 1, 20), awaits(1, 1, 4096), awaits(8, 8, 8), awaits(3, 1, 3)],
-    [RESERVE.first, RESERVE.all, RESERVE.first, RESERVE.all],
-    'nothing was tested here',
-  );
-  equal(gpu.pipelinesAsked, first, 'to look asks for nothing');
-  x.bz_wasm_gpu_ask_queued(engine.ptr, RESERVE.steps);
-  const steps = gpu.pipelinesAsked;
-  ok(steps > first, `${first} of ${steps}`);
-  equal(awaits(1, 1, 128), RESERVE.steps);
-  for (const [rows, horizon] of [[8, 40], [20, 128], [32, 100], [1, 33], [1, 128]])
-    free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
-  equal(gpu.pipelinesAsked, steps, 'a text goes on with what was asked for then');
-  x.bz_wasm_gpu_ask_queued(engine.ptr, RESERVE.all);
-  const all = gpu.pipelinesAsked;
-  ok(all > steps, `${steps} of ${all}`);
-  for (const [rows, logits, horizon] of [
-    [64, 0, 4096], [8, 8, 4096], [3, 1, 20], [6, 1, 4000], [1, 1, 4096],
-  ])
-    free(x.bz_wasm_gpu_record(session.ptr, rows, logits, horizon));
-  x.bz_wasm_gpu_reserve(session.ptr, RESERVE.all);
-  equal(gpu.pipelinesAsked, all, 'no step needs a pipeline that was not there');
-  x.bz_wasm_gpu_ask_queued(engine.ptr, RESERVE.rest);
-  const rest = gpu.pipelinesAsked;
-  for (let rows = 1; rows <= 64; rows++)
-    for (let horizon = 128; horizon <= 4096; horizon *= 2)
-      free(x.bz_wasm_gpu_record(session.ptr, rows, 1, horizon));
-  equal(
-    gpu.pipelinesAsked,
-    rest,
-    'and with the rest that is so for prompts and histories of any length',
-  );
-  session.close();
-  engine.close();
-}, idle));
-
-test('prompts of any length take no more memory than was counted',
-    () => fresh(async (core, gpu) => {
-  const batch = 1024;
-  const engine = await GpuEngine.open(core, [await fileSource(synth('tiny-widest'))], {
-    context: batch, batch, selfTest: false,
-  });
-  const session = engine.session(batch, batch), before = gpu.bytes, x = core.exports;
-  for (let rows = 1; rows <= batch; rows += 11)
-    x.bz_wasm_gpu_program_free(core.check(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows)));
-  equal(gpu.bytes, before);
-  session.close();
-  engine.close();
-}, idle));
-
-test('a fast kernel that is wrong, and one that does not compile, give way to plain ones, '
-  + 'and the answers stay right', () => fresh(async (core) => {
-  const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
-  let engine = await GpuEngine.open(core, sources, options);
-  const right = await answer(engine);
-  engine.close();
-  patch(core, {
-    'linear[bf16 subgroup]': (s) => s.replace('sum[r]', '1.01 * sum[r]'),
-    'residual_norm[subgroup]': (s) => s.replace('inverseSqrt', 'inverseRoot'),
-  });
-  engine = await GpuEngine.open(core, sources, options);
-  const { selfTest } = engine.device, failed = selfTest.filter((t) => !t.ok);
-  same(failed.map((t) => t.kernel).sort(), ['linear[bf16 subgroup]', 'residual_norm[subgroup]']);
-  ok(/kernel residual_norm\[subgroup]: .*inverseRoot/s.test(
-    failed.find((t) => t.kernel.startsWith('residual_norm')).reason,
-  ));
-  ok(
-    /kernel linear\[bf16 subgroup] computes wrong numbers .*\(nmse 0.0001\d*\)/.test(
-      failed.find((t) => t.kernel.startsWith('linear')).reason,
-    ),
-    failed.map((t) => t.reason).join(),
-  );
-  for (const kernel of ['linear[bf16]', 'residual_norm'])
-    ok(selfTest.some((t) => t.kernel === kernel && t.ok && !t.reason), kernel);
-  const got = await answer(engine);
-  ok(worst(got.logits, right.logits) < 5e-4); // f32 sums in another order
-  same(got.drawn, right.drawn);
-  engine.close();
-}));
-
-test('a plain kernel that is wrong, or does not compile, ends the load with its name',
-    () => fresh(async (core) => {
-  const sources = [await fileSource(MODEL)], options = { context: 64, batch: 8, selfTest: true };
-  patch(core, { scale: (s) => s.replace('select(', '1.01 * select(') });
-  await rejects(GpuEngine.open(core, sources, options), {
-    kind: 'device',
-    message: /^kernel scale computes wrong numbers on .*: this device cannot be used$/,
-  });
-  delete core.kernel;
-  patch(core, { scale: (s) => s.replace('select(', 'choose(') });
-  await rejects(GpuEngine.open(core, sources, options), {
-    kind: 'device', message: /^kernel scale: .*choose/s,
-  });
-  delete core.kernel;
-  (await GpuEngine.open(core, sources, options)).close();
-}));
-
-test('a tier that the device does not have is refused', async () => {
-  const small = { ...device, limits: { ...device.limits, subgroupMin: 0, subgroupMax: 0 } };
-  await fresh(async (core) => {
-    const sources = [await fileSource(MODEL)];
-    await rejects(GpuEngine.open(core, sources, { tier: 'subgroup' }), {
-      kind: 'device', message: /has no subgroups: only the plain tier runs there/,
-    });
-    const engine = await GpuEngine.open(core, sources);
-    equal(engine.device.tier, 'plain');
-    engine.close();
-  }, small);
-});
-
-await done(process.argv[3]);
-device.device.destroy(); // else its threads do not end
+await finish();

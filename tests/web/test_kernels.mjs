@@ -4,15 +4,16 @@
 // there is test_matrix.mjs, and Deno's has no subgroups.
 import { done, equal, ok, test, throws } from './check.mjs';
 import { numbers, openHarness } from './harness.mjs';
-import { Core, loadTrainingKernels, loadWasm } from '../../web/engine/dist/core.js';
+import {
+  Core, loadCanvasKernels, loadTrainingKernels, loadWasm,
+} from '../../web/engine/dist/core.js';
 
 test('every variant of every kernel is valid', async () => {
   const h = await openHarness(), { device, limits } = h.device, wrong = [];
   const lacks = [
     ...(limits.hasMatrix ? [] : ['matrix']), ...(limits.subgroupMax ? [] : ['subgroup']),
-  ];
-  const all =
-    Object.entries(numbers).filter(([name]) => !lacks.some((tier) => name.endsWith(`${tier}]`)));
+  ].map((tier) => new RegExp(`[[ ]${tier}[ \\]]`)); // of `attention[subgroup prefix]`
+  const all = Object.entries(numbers).filter(([name]) => !lacks.some((tier) => tier.test(name)));
   let ms = 0, most = 0;
   for (const [name, number] of all) {
     const start = performance.now(), kernel = h.core.kernel(number);
@@ -33,20 +34,35 @@ test('every variant of every kernel is valid', async () => {
   equal(wrong.join('\n'), '');
 });
 
-test("training's kernels are in a file of their own, which must be of the module's build",
+for (const [whose, load, kernel, bringAll] of [
+  ["training's", loadTrainingKernels, 'adamw', (core) => core.bringTraining()],
+  ["a canvas's", loadCanvasKernels, 'canvas_step', (core) => core.bringCanvas()],
+])
+  test(`${whose} kernels are in a file of their own, which must be of the module's build`,
     async () => {
-  const core = await Core.load(await loadWasm()), text = await loadTrainingKernels();
-  const bring = (bytes) =>
-    core.with(bytes, (p, n) => core.checkNumber(core.exports.bz_wasm_kernels_bring(p, n)));
-  ok(core.kernel(numbers.add).source.includes('fn main'));
-  throws(() => core.kernel(numbers.adamw), /training's kernels were not brought/);
-  const other = text.slice();
-  other['//!build '.length] ^= 1;
-  for (const bytes of [other, text.subarray(0, 12), new Uint8Array(1)])
-    throws(() => bring(bytes), /of another version than the engine/);
-  throws(() => core.kernel(numbers.adamw), /were not brought/);
+    const core = await Core.load(await loadWasm()), text = await load(), number = numbers[kernel];
+    const bring = (bytes) =>
+      core.with(bytes, (p, n) => core.checkNumber(core.exports.bz_wasm_kernels_bring(p, n)));
+    ok(core.kernel(numbers.add).source.includes('fn main'));
+    throws(() => core.kernel(number), /was not brought/);
+    const other = text.slice();
+    other['//!build '.length] ^= 1;
+    for (const bytes of [other, text.subarray(0, 12), new Uint8Array(1)])
+      throws(() => bring(bytes), /of another version than the engine/);
+    throws(() => core.kernel(number), /was not brought/);
+    await bringAll(core);
+    ok(core.kernel(number).source.includes('fn main'));
+  });
+
+test('files of kernels can come in any order, and twice', async () => {
+  const core = await Core.load(await loadWasm());
+  await core.bringCanvas();
   await core.bringTraining();
-  ok(core.kernel(numbers.adamw).source.includes('fn main'));
+  const live = core.exports.bz_wasm_live(), text = await loadCanvasKernels();
+  core.with(text, (p, n) => core.checkNumber(core.exports.bz_wasm_kernels_bring(p, n)));
+  equal(core.exports.bz_wasm_live(), live, 'nothing is kept of what is there already');
+  for (const kernel of ['adamw', 'canvas_step'])
+    ok(core.kernel(numbers[kernel]).source.includes('fn main'));
 });
 
 await done();

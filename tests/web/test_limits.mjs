@@ -24,6 +24,7 @@ async function recordAll(profile, limits = {}) {
     new Gpu({ ...info, names: { ...info.names, profile }, limits: { ...info.limits, ...limits } });
   const core = await Core.load(wasm, gpu);
   await core.bringTraining();
+  await core.bringCanvas();
   core.checkNumber(core.exports.ops_test_open());
   const backend = core.checkNumber(core.exports.ops_test_add(0));
   let n = 0;

@@ -5,6 +5,7 @@
 //   node tests/web/test_matrix.mjs [build/wasm/ops_test.wasm] [--only OP]
 import fs from 'node:fs';
 
+import { withNames } from './kernel_names.mjs';
 import './software_adapter.mjs';
 import { runTable } from './ops_table.mjs';
 
@@ -16,13 +17,14 @@ fn half_in(words : vec4<u32>, i : u32) -> f32 {
     let two = unpack2x16float(words[i / 2u]);
     return select(two.x, two.y, i % 2u == 1u);
 }
-// Places of pieces: which stage, and where in it.
-fn product(w_at : vec2<u32>, x_at : vec2<u32>, sum : Piece) -> Piece {
+// Places of pieces: which stage, and where in it; of W also whether its columns are the rows.
+fn product(w_at : vec3<u32>, x_at : vec3<u32>, sum : Piece) -> Piece {
     let row = lane_id / 2u;
     let tok = lane_id % 2u * 8u;
     var out = sum;
     for (var k = 0u; k < 16u; k++) {
-        let w = half_in(stage[w_at.x][w_at.y + row * PITCH + k / 8u], k % 8u);
+        let at = select(vec2<u32>(row, k), vec2<u32>(k, row), w_at.z == 1u);
+        let w = half_in(stage[w_at.x][w_at.y + at.x * PITCH + at.y / 8u], at.y % 8u);
         for (var i = 0u; i < 4u; i++) {
             out.a[i] += w * half_in(stage[x_at.x][x_at.y + (tok + i) * PITCH + k / 8u], k % 8u);
             out.b[i] +=
@@ -41,18 +43,22 @@ fn store_piece(unit : u32, at : u32, m : Piece) {
 var<private> lane_id : u32;
 `;
 
-const PIECE = /subgroup_matrix_(?:left|right)<f16,\s*16,\s*16>/.source;
+const PIECE = /subgroup_matrix_(left|right)<f16,\s*16,\s*16>/.source;
 const LOADS = new RegExp(
-  `subgroupMatrixLoad<${PIECE},\\s*(?:row|col)_major>`
+  `subgroupMatrixLoad<${PIECE},\\s*(row|col)_major>`
     + '\\(\\s*&stage\\[(\\w+)\\],(\\w+),PITCH\\)',
   'g',
 );
 
 function spellOut(source) {
-  const out = spelled + source
+  const out = spelled + withNames(source)
     .replace(/enable [^;]*;/g, '')
     .replace(/subgroup_matrix_result<f32,\s*16,\s*16>\(\)/g, 'Piece()')
-    .replace(LOADS, 'vec2<u32>($1,$2)')
+    .replace(
+      LOADS,
+      (_, side, major, unit, at) =>
+        `vec3<u32>(${unit},${at},${+(side === 'left' && major === 'col')})`,
+    )
     .replace(/subgroupMatrixMultiplyAccumulate\((\w+),(\w+),(\w+)\)/g, 'product($1,$2,$3)')
     .replace(
       /subgroupMatrixStore<col_major>\(&stage\[(\w+)\],(\w+),(\w+),4u\)/g, 'store_piece($1,$2,$3)',
@@ -68,7 +74,7 @@ const args = process.argv.slice(2), at = args.indexOf('--only');
 const only = at < 0 ? undefined : args.splice(at, 2)[1];
 const wasm = fs.readFileSync(args[0] ?? 'build/wasm/ops_test.wasm');
 // In one call, so that the device compiles a kernel once for all of them.
-const products = 'linear,linear_splits,linear_gelu,gate_up,experts';
+const products = 'linear,linear_splits,linear_gelu,gate_up,experts,canvas_head';
 process.exitCode = Math.min(
   100, await runTable(wasm, { tiers: ['matrix'], only: only ?? products, spell: spellOut }),
 );

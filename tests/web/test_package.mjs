@@ -59,7 +59,7 @@ test('the package holds what it needs and no more', () => {
   for (const needed of [
     'package.json', 'README.md', 'LICENSE', 'licenses.txt', 'bin/bezel.mjs', 'dist/index.js',
     'dist/index.d.ts', 'dist/worker.js', 'dist/core.js', 'dist/bezel.wasm', 'dist/train.wgsl',
-    'app/index.html', 'app/sw.js', 'app/licenses.txt',
+    'dist/canvas.wgsl', 'app/index.html', 'app/sw.js', 'app/licenses.txt',
   ])
     ok(names.includes(needed), `${needed} is missing`);
   const known = [
@@ -131,6 +131,19 @@ test('its types check a sample without further packages, and have no any', () =>
       ).replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')),
       `${file} has any`,
     );
+});
+
+test('every declaration that another one names is there; scripts keep what bundlers read', () => {
+  const dist = `${installed}/dist`, missing = [];
+  const files = fs.readdirSync(dist, { recursive: true }).map((name) => `${dist}/${name}`);
+  for (const file of files.filter((f) => f.endsWith('.d.ts')))
+    for (const [, name] of fs.readFileSync(file, 'utf8').matchAll(/['"](\.[^'"]*)\.js['"]/g))
+      if (!files.includes(path.join(path.dirname(file), `${name}.d.ts`)))
+        missing.push(`${file}: ${name}`);
+  same(missing, []);
+  ok(fs.readFileSync(`${dist}/api/engine.d.ts`, 'utf8').includes('/** '), 'nothing for editors');
+  const adapter = fs.readFileSync(`${dist}/gpu/adapter.js`, 'utf8');
+  same(adapter.match(/\/[/*].*?(?:\*\/|$)/gm), ['/* @vite-ignore */']);
 });
 
 test('everything that ships is named with its licence', () => {

@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 import numpy as np  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import canvas  # noqa: E402
 import reference  # noqa: E402
 from reference import gguf  # noqa: E402
 
@@ -147,6 +148,110 @@ def check_sensitivity(name, m, golden, taps):
     return effects[0][0] > VISIBLE
 
 
+class CanvasRun:
+    """The recorded run of a canvas model."""
+
+    def __init__(self, golden):
+        get = lambda key: golden.get("golden." + key)
+        table = lambda name: golden["run." + name].decode().astype(int).tolist()
+        self.golden, self.ids = golden, get("ids")
+        self.script = canvas.Script(table("random"), table("sampled"))
+        self.tables = {name: table(name) for name in ("canvas", "best", "accepted", "after")}
+        self.length = len(self.tables["canvas"][0])
+        self.settings = canvas.Settings(self.length, get("max_steps"), get("stability"),
+                                        get("entropy_bound"), get("confidence"), get("t_min"),
+                                        get("t_max"))
+        self.counts, self.stops, self.made = get("canvas_steps"), get("stops"), get("made")
+        self.stopped = get("canvas_stopped")
+
+    def taps(self, m):
+        """The stored taps: those of the prompt and of some steps, from the recorded canvases.
+
+        A step is conditioned with the logits of the one before, which is run for that.
+        """
+        prompt = reference.forward(m, self.ids)
+        out = {"prompt." + name: x for name, x in prompt.items()}
+        for k in self.golden.get("golden.tap_steps"):
+            ids, first = list(self.ids), 0
+            for count in self.counts:
+                if k < first + count:
+                    break
+                first += count
+                ids += self.tables["best"][first - 1]
+            cache, processed = {}, None
+            reference.forward(m, ids, cache)
+            for i in range(first, k + 1):
+                taps = canvas.denoise(m, cache, len(ids), self.tables["canvas"][i], processed)
+                processed = taps["logits"] / self.settings.temperature(
+                    self.settings.steps - (i - first))
+            taps["soft"] = canvas.soft_embedding(m, processed)
+            out |= {f"step.{k}.{name}": x for name, x in taps.items()}
+        return out
+
+    def stored(self, taps):
+        """The rows of the taps that the file keeps."""
+        rows = {"prompt": self.golden.get("golden.prompt_rows"),
+                "step": self.golden.get("golden.rows")}
+        return {name: x if name.startswith("step.") and name.endswith(".logits")
+                else x[rows[name.split(".")[0]]] for name, x in taps.items()}
+
+    def decisions(self, m):
+        """Whether every decision of the run is the reference's, and the worst entropy."""
+        source = canvas.Source(0, self.length, self.script)
+        steps, made = canvas.run(m, self.ids, self.settings, len(self.counts), self.stops, source)
+        same = made == self.made and len(steps) == len(self.tables["best"])
+        for name, rows in self.tables.items():
+            same = same and [list(map(int, getattr(s, name))) for s in steps] == rows
+        same = same and [s.stopped for s in steps if s.stopped] == self.stopped
+        entropy = self.golden["run.entropy"].decode()
+        worst = max(float(np.abs(s.entropy - e).max()) for s, e in zip(steps, entropy))
+        return same, worst, len(steps)
+
+
+def canvas_disturbances(m):
+    """Mistakes that only a canvas can show."""
+    for what, fields in (("a prefix row more", {"n_seen": m.n_seen + 1}),
+                         ("a prefix row less", {"n_seen": m.n_seen - 1}),
+                         ("all of the prefix", {"n_seen": 10**9}),
+                         ("soft embedding unscaled", {"soft_scale": 1.0})):
+        other = copy.copy(m)
+        for field, value in fields.items():
+            setattr(other, field, value)
+        yield what, other
+    if "blk.0.enc_layer_output_scale.weight" in m.w:
+        swap = lambda name: name.replace(".layer_output", ".X").replace(
+            ".enc_layer_output", ".layer_output").replace(".X", ".enc_layer_output")
+        other = copy.copy(m)
+        other.w = {swap(name): w for name, w in m.w.items()}
+        yield "the scales of encoder and decoder swapped", other
+
+
+def check_canvas(name, m, golden):
+    run = CanvasRun(golden)
+    want = run.stored(run.taps(m))
+    if set(want) != set(golden.tensors) - {n for n in golden.tensors if n.startswith("run.")}:
+        print(f"{name}: taps differ from those expected")
+        return False
+    error = lambda got, want: relative_error(got, want) if want.any() else float(np.abs(got).max())
+    worst = {}
+    for tap, x in want.items():
+        kind = tap.split(".")[-1]
+        got = golden[tap].decode().astype(np.float64)
+        worst[kind] = max(worst.get(kind, 0.0), error(got, x))
+    errors = " ".join(f"{k} {e:.1e}" for k, e in sorted(worst.items(), key=lambda i: -i[1]))
+    print(f"{name}: {len(want)} taps; largest relative error by kind: {errors}")
+    same, entropy, n = run.decisions(m)
+    print(f"{name}: {n} steps {'agree' if same else 'DIFFER'}; entropies within {entropy:.1e}")
+    effects = []
+    for what, other in [*disturbances(m), *canvas_disturbances(m)]:
+        moved = run.stored(run.taps(other))
+        effects.append((max(error(moved[tap], x) for tap, x in want.items()), what))
+    effects.sort()
+    least = "; ".join(f"{what} {e:.1e}" for e, what in effects[:3])
+    print(f"{name}: {len(effects)} disturbances; the least visible move a tap by: {least}")
+    return max(worst.values()) < TOLERANCE and same and effects[0][0] > VISIBLE
+
+
 def check(folder, name):
     path = folder / f"model_{name}.gguf"
     m = reference.Model(path)
@@ -154,6 +259,8 @@ def check(folder, name):
     if hashlib.sha256(path.read_bytes()).hexdigest() != golden.get("golden.model_sha256"):
         print(f"{name}: the taps were made from another model file")
         return False
+    if m.n_canvas:
+        return check_canvas(name, m, golden)
     taps = reference.forward(m, golden.get("golden.ids"))
     good = compare_taps(name, m, golden, taps)
     good &= check_greedy(name, m, golden, taps)

@@ -141,15 +141,19 @@ def flat(x):
 
 
 class Recorder:
-    """Hangs hooks on a model and collects taps while it runs once over a prompt."""
+    """Hangs hooks on the text part of a model and collects taps while it runs once.
 
-    def __init__(self, model):
-        self.model = model
+    `library` is the module whose eager attention the model calls.
+    """
+
+    def __init__(self, text, library):
+        self.text, self.library = text, library
         self.taps = {}
         self.inside = {}  # values that are no taps themselves but complete or check one
         self.handles = []
-        self.attention = modeling_gemma4.eager_attention_forward
+        self.attention = library.eager_attention_forward
         self.project = None
+        self.per_layer = bool(getattr(text.config, "hidden_size_per_layer_input", 0))
 
     def output(self, module, name, to=None):
         def hook(_module, _args, out):
@@ -176,19 +180,20 @@ class Recorder:
         """Stands in for the library's eager attention. Heads come before positions here."""
         out, prob = self.attention(module, query, key, value, *args, **kwargs)
         p = f"blk.{module.layer_idx}."
+        n = query.shape[2]
         self.taps[p + "q"] = flat(query.transpose(1, 2))
-        if not module.is_kv_shared_layer:
-            self.taps[p + "k"] = flat(key.transpose(1, 2))
-            self.taps[p + "v"] = flat(value.transpose(1, 2))
+        if not getattr(module, "is_kv_shared_layer", False):
+            self.taps[p + "k"] = flat(key[:, :, -n:].transpose(1, 2))
+            self.taps[p + "v"] = flat(value[:, :, -n:].transpose(1, 2))
         self.taps[p + "attn"] = flat(out)
         self.inside[p + "prob"] = prob.detach()[0]
         return out, prob
 
     def __enter__(self):
-        text = self.model.model
+        text = self.text
         self.output(text.embed_tokens, "embd")
         self.output(text.norm, "result_norm")
-        if text.config.hidden_size_per_layer_input:
+        if self.per_layer:
             self.project = text.project_per_layer_inputs
 
             def project(*args, **kwargs):
@@ -196,7 +201,7 @@ class Recorder:
                 self.taps["ple"] = flat(out)
                 return out
             text.project_per_layer_inputs = project
-        modeling_gemma4.eager_attention_forward = self.record_attention
+        self.library.eager_attention_forward = self.record_attention
         for il, layer in enumerate(text.layers):
             p = f"blk.{il}."
             self.output(layer.input_layernorm, p + "attn_norm")
@@ -204,10 +209,10 @@ class Recorder:
             self.input(layer.post_feedforward_layernorm, p + "ffn")
             self.output(layer.post_feedforward_layernorm, p + "ffn", self.inside)
             self.output(layer, p + "out")
-            if text.config.hidden_size_per_layer_input:
+            if self.per_layer:
                 self.input(layer.per_layer_input_gate, p + "ffn_out")
                 self.output(layer.post_per_layer_input_norm, p + "ple", self.inside)
-            if text.config.enable_moe_block:
+            if hasattr(layer, "router"):
                 self.router(layer, p + "router")
                 self.output(layer.post_feedforward_layernorm_2, p + "moe_out")
         return self
@@ -215,14 +220,14 @@ class Recorder:
     def __exit__(self, *_):
         for h in self.handles:
             h.remove()
-        modeling_gemma4.eager_attention_forward = self.attention
+        self.library.eager_attention_forward = self.attention
         if self.project is not None:
-            del self.model.model.project_per_layer_inputs
+            del self.text.project_per_layer_inputs
 
     def complete(self):
         """Sums that no module boundary shows; the layer's own output proves them."""
         taps = self.taps
-        for il, layer in enumerate(self.model.model.layers):
+        for il, layer in enumerate(self.text.layers):
             p = f"blk.{il}."
             after_ffn = taps[p + "attn_out"] + self.inside[p + "ffn"]
             last = after_ffn
@@ -235,7 +240,7 @@ class Recorder:
 
 def record(model, ids):
     """All taps of a prompt in one pass without a cache."""
-    with torch.no_grad(), Recorder(model) as r:
+    with torch.no_grad(), Recorder(model.model, modeling_gemma4) as r:
         r.taps["logits"] = flat(model(input_ids=ids, use_cache=False).logits)
     r.complete()
     prob = torch.cat([r.inside[k].amax(-1)[:, 40:].flatten() for k in r.inside if "prob" in k])

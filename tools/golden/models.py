@@ -1,10 +1,10 @@
-"""Four small random Gemma 4 models as complete GGUF files.
+"""Small random Gemma 4 models as complete GGUF files: four of text, two with a canvas.
 
 Owns sizes, vocabulary and weights of the golden models. Together they cover every branch of the
 text model: sliding and global layers, per-layer embeddings, layers that share keys and values,
-double-wide MLPs, V taken from the K projection, routed experts. Every parameter is random and away
-from 0 and 1, and sizes that a mistake could confuse differ, so that no wrong use of one stays
-unseen. Needs numpy only; the same seeds give the same files.
+double-wide MLPs, V taken from the K projection, routed experts; and the canvas of DiffusionGemma.
+Every parameter is random and away from 0 and 1, and sizes that a mistake could confuse differ, so
+that no wrong use of one stays unseen. Needs numpy only; the same seeds give the same files.
 """
 
 import math
@@ -20,6 +20,24 @@ import gguf  # noqa: E402
 
 N_PROMPT = 96
 N_GREEDY = 24
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """What a diffusion model has besides: its canvas, and the recorded run."""
+
+    length: int
+    n_prompt: int
+    n_canvases: int
+    steps: int  # of a canvas at most
+    stability: int
+    entropy_bound: float
+    confidence: float
+    t_min: float
+    t_max: float
+    gain: float  # of the final norm: how sure the model is
+    branch: float  # of the layers' branches: small ones let a canvas settle
+    other_dialect: bool = False  # names and missing tensors of the other converter, no settings
 
 
 @dataclass(frozen=True)
@@ -51,6 +69,11 @@ class Config:
     cap: float = 30.0
     base_swa: float = 1e4
     base_global: float = 1e6
+    canvas: Canvas = None
+
+    @property
+    def arch(self):
+        return "diffusion-gemma" if self.canvas else "gemma4"
 
     @property
     def n_layer(self):
@@ -94,6 +117,23 @@ CONFIGS = [
            vocab_order="psb", n_expert=8, n_used=3, n_ff_exp=32, eps=2e-4, cap=20.0),
 ]
 
+# All have experts, and V = K on global layers: the architecture knows nothing else.
+CANVAS_CONFIGS = [
+    Config("canvas16", seed=105, prompt_seed=181, pattern="SSF", n_embd=32, n_head=4, n_kv_head=2,
+           n_kv_head_global=1, k_eq_v=True, head_dim=16, n_ff=64, window=16, n_unused=2,
+           vocab_order="spb", n_expert=4, n_used=2, n_ff_exp=32, cap=20.0,
+           canvas=Canvas(length=16, n_prompt=40, n_canvases=3, steps=10, stability=1,
+                         entropy_bound=4.0, confidence=0.5, t_min=0.3, t_max=0.8, gain=1.0,
+                         branch=0.4)),
+    Config("canvas12", seed=106, prompt_seed=29, pattern="SF", n_embd=24, n_head=3, n_kv_head=3,
+           n_kv_head_global=1, k_eq_v=True, head_dim=12, n_ff=40, window=10, n_unused=5,
+           vocab_order="pbs", n_expert=5, n_used=2, n_ff_exp=20, eps=1e-3, cap=25.0, base_swa=7e3,
+           base_global=3e5,
+           canvas=Canvas(length=12, n_prompt=31, n_canvases=3, steps=8, stability=2,
+                         entropy_bound=2.0, confidence=0.6, t_min=0.25, t_max=0.9, gain=1.0,
+                         branch=0.4, other_dialect=True)),
+]
+
 # -------------------------------------------------------------------------------------------------
 # vocabulary
 
@@ -135,12 +175,17 @@ def token_id(c, text):
     return [t for t, _ in vocabulary(c)].index(text)
 
 
+def stops(c):
+    return [token_id(c, t) for t in STOPS]
+
+
 def prompt(c, seed=None):
     """<bos> and random tokens of every sort that can stand in a text prompt."""
     texts = [t for t, _ in vocabulary(c)]
     allowed = [i for i, t in enumerate(texts) if t not in SOFT + ("<pad>", "<bos>")]
     rng = np.random.default_rng([c.seed, c.prompt_seed if seed is None else seed])
-    return [token_id(c, "<bos>")] + rng.choice(allowed, N_PROMPT - 1).tolist()
+    n = c.canvas.n_prompt if c.canvas else N_PROMPT
+    return [token_id(c, "<bos>")] + rng.choice(allowed, n - 1).tolist()
 
 
 # -------------------------------------------------------------------------------------------------
@@ -159,6 +204,11 @@ def tensor_shapes(c):
         shapes["per_layer_token_embd.weight"] = (n_vocab, c.n_ple * c.n_layer)
         shapes["per_layer_model_proj.weight"] = (c.n_ple * c.n_layer, d)
         shapes["per_layer_proj_norm.weight"] = (c.n_ple,)
+    if c.canvas:
+        other = c.canvas.other_dialect
+        shapes["self_cond_norm.weight" if other else "self_cond_pre_norm.weight"] = (d,)
+        shapes |= {"self_cond_gate.weight": (c.n_ff, d), "self_cond_up.weight": (c.n_ff, d)}
+        shapes["self_cond_down.weight"] = (d, c.n_ff)
     for il in range(c.n_layer):
         q, kv, ff = c.n_head * c.hd(il), c.kv_heads(il) * c.hd(il), c.ff(il)
         layer = {"attn_norm": (d,), "attn_q": (q, d), "attn_q_norm": (c.hd(il),)}
@@ -169,6 +219,8 @@ def tensor_shapes(c):
         layer |= {"attn_output": (d, q), "post_attention_norm": (d,), "ffn_norm": (d,)}
         layer |= {"ffn_gate": (ff, d), "ffn_up": (ff, d), "ffn_down": (d, ff)}
         layer |= {"post_ffw_norm": (d,), "layer_output_scale": (1,)}
+        if c.canvas and not c.canvas.other_dialect:
+            layer["enc_layer_output_scale"] = (1,)
         if c.n_ple:
             layer |= {"inp_gate": (c.n_ple, d), "proj": (d, c.n_ple), "post_norm": (d,)}
         if c.n_expert:
@@ -196,12 +248,23 @@ def vector_mean(kind, width):
         "post_norm": 0.8,
         "per_layer_proj_norm": 0.8,
         "layer_output_scale": 0.72,
+        "enc_layer_output_scale": 0.55,
+        "self_cond_pre_norm": 1.2,
+        "self_cond_norm": 1.2,
         "ffn_gate_inp.scale": 0.9,
         "ffn_down_exps.scale": 1.1,
         "pre_ffw_norm_2": 1.2,
         "post_ffw_norm_1": 0.9,
         "post_ffw_norm_2": 1.1,
     }[kind]
+
+
+def vector_gain(c, kind):
+    """Models with a canvas are surer of themselves, and less changed by their layers."""
+    if not c.canvas:
+        return 1.0
+    return {"output_norm": c.canvas.gain, "post_attention_norm": c.canvas.branch,
+            "post_ffw_norm": c.canvas.branch}.get(kind, 1.0)
 
 
 def matrix_std(kind, n_in):
@@ -213,6 +276,7 @@ def matrix_std(kind, n_in):
         "ffn_gate_up_exps": 1.2,
         "inp_gate": 0.7,
         "ffn_gate_inp": 1.5 * math.sqrt(n_in),  # its input is scaled by 1/sqrt(n_in)
+        "self_cond_down": 0.3,  # stronger feedback blows rounding up from step to step
     }.get(kind, 1.0)
     return gain / math.sqrt(n_in)
 
@@ -224,9 +288,9 @@ def weight(c, name, shape):
     kind = name.removesuffix(".weight").split(".", 2 if name.startswith("blk.") else 0)[-1]
     rng = np.random.default_rng([c.seed, zlib.crc32(name.encode())])
     if len(shape) == 1:
-        spread = 0.3 if kind == "layer_output_scale" else 0.4  # a lone scalar stays clear of 1
+        spread = 0.3 if shape == (1,) else 0.4  # a lone scalar stays clear of 1
         around_1 = rng.uniform(1 - spread, 1 + spread, shape)
-        return (vector_mean(kind, shape[0]) * around_1).astype(np.float32)
+        return (vector_gain(c, kind) * vector_mean(kind, shape[0]) * around_1).astype(np.float32)
     n_in = c.n_ple if kind == "per_layer_token_embd" else shape[-1]
     return (matrix_std(kind, n_in) * rng.standard_normal(shape)).astype(np.float32)
 
@@ -245,39 +309,42 @@ def metadata(c):
     ff = [c.ff(il) for il in range(c.n_layer)]
     kv = [c.kv_heads(il) for il in range(c.n_layer)]
     scalar_or_array = lambda v: ("i32[]", v) if len(set(v)) > 1 else ("u32", v[0])
+    a = c.arch + "."
     keys = [
-        ("general.architecture", "str", "gemma4"),
+        ("general.architecture", "str", c.arch),
         ("general.type", "str", "model"),
         ("general.name", "str", f"golden {c.name}"),
         ("general.file_type", "u32", 32),
         ("general.quantization_version", "u32", 2),
-        ("gemma4.block_count", "u32", c.n_layer),
-        ("gemma4.context_length", "u32", 512),
-        ("gemma4.embedding_length", "u32", c.n_embd),
-        ("gemma4.feed_forward_length", *scalar_or_array(ff)),
-        ("gemma4.attention.head_count", "u32", c.n_head),
-        ("gemma4.attention.head_count_kv", *scalar_or_array(kv)),
-        ("gemma4.attention.key_length", "u32", 2 * c.head_dim),
-        ("gemma4.attention.value_length", "u32", 2 * c.head_dim),
-        ("gemma4.attention.key_length_swa", "u32", c.head_dim),
-        ("gemma4.attention.value_length_swa", "u32", c.head_dim),
-        ("gemma4.attention.layer_norm_rms_epsilon", "f32", c.eps),
-        ("gemma4.attention.sliding_window", "u32", c.window),
-        ("gemma4.attention.sliding_window_pattern", "bool[]", [p == "S" for p in c.pattern]),
-        ("gemma4.attention.shared_kv_layers", "u32", c.n_shared),
-        ("gemma4.embedding_length_per_layer_input", "u32", c.n_ple),
-        ("gemma4.rope.freq_base", "f32", c.base_global),
-        ("gemma4.rope.freq_base_swa", "f32", c.base_swa),
-        ("gemma4.rope.dimension_count", "u32", 2 * c.head_dim),
-        ("gemma4.rope.dimension_count_swa", "u32", c.head_dim),
-        ("gemma4.final_logit_softcapping", "f32", c.cap),
+        (a + "block_count", "u32", c.n_layer),
+        (a + "context_length", "u32", 512),
+        (a + "embedding_length", "u32", c.n_embd),
+        (a + "feed_forward_length", *scalar_or_array(ff)),
+        (a + "attention.head_count", "u32", c.n_head),
+        (a + "attention.head_count_kv", *scalar_or_array(kv)),
+        (a + "attention.key_length", "u32", 2 * c.head_dim),
+        (a + "attention.value_length", "u32", 2 * c.head_dim),
+        (a + "attention.key_length_swa", "u32", c.head_dim),
+        (a + "attention.value_length_swa", "u32", c.head_dim),
+        (a + "attention.layer_norm_rms_epsilon", "f32", c.eps),
+        (a + "attention.sliding_window", "u32", c.window),
+        (a + "attention.sliding_window_pattern", "bool[]", [p == "S" for p in c.pattern]),
+        (a + "attention.shared_kv_layers", "u32", c.n_shared),
+        (a + "embedding_length_per_layer_input", "u32", c.n_ple),
+        (a + "rope.freq_base", "f32", c.base_global),
+        (a + "rope.freq_base_swa", "f32", c.base_swa),
+        (a + "rope.dimension_count", "u32", 2 * c.head_dim),
+        (a + "rope.dimension_count_swa", "u32", c.head_dim),
+        (a + "final_logit_softcapping", "f32", c.cap),
     ]
     if c.n_expert:
         keys += [
-            ("gemma4.expert_count", "u32", c.n_expert),
-            ("gemma4.expert_used_count", "u32", c.n_used),
-            ("gemma4.expert_feed_forward_length", "u32", c.n_ff_exp),
+            (a + "expert_count", "u32", c.n_expert),
+            (a + "expert_used_count", "u32", c.n_used),
+            (a + "expert_feed_forward_length", "u32", c.n_ff_exp),
         ]
+    if c.canvas:
+        keys += canvas_metadata(c)
     keys += [
         ("tokenizer.ggml.model", "str", "gemma4"),
         ("tokenizer.ggml.tokens", "str[]", [text for text, _ in vocab]),
@@ -292,6 +359,22 @@ def metadata(c):
         ("tokenizer.ggml.add_bos_token", "bool", True),
         ("tokenizer.ggml.add_space_prefix", "bool", False),
     ]
+    return keys
+
+
+def canvas_metadata(c):
+    v = c.canvas
+    keys = [("diffusion-gemma.attention.causal", "bool", False),
+            ("diffusion.canvas_length", "u32", v.length)]
+    if not v.other_dialect:
+        keys += [
+            ("diffusion.eb_max_steps", "u32", v.steps),
+            ("diffusion.eb_t_min", "f32", v.t_min),
+            ("diffusion.eb_t_max", "f32", v.t_max),
+            ("diffusion.eb_entropy_bound", "f32", v.entropy_bound),
+            ("diffusion.eb_stability_threshold", "u32", v.stability),
+            ("diffusion.eb_confidence_threshold", "f32", v.confidence),
+        ]
     return keys
 
 

@@ -5,6 +5,7 @@ them, sees only what is in the model file, and names its intermediates as the ta
 plain on purpose; nothing is cached, every position is computed at once.
 """
 
+import math
 import sys
 from pathlib import Path
 
@@ -19,7 +20,8 @@ class Model:
 
     def __init__(self, path):
         f = gguf.read(path)
-        get = lambda key, default=None: f.get("gemma4." + key, default)
+        arch = f.get("general.architecture")
+        get = lambda key, default=None: f.get(f"{arch}.{key}", default)
         per_layer = lambda v: v if isinstance(v, list) else [v] * self.n_layer
         self.n_layer = get("block_count")
         self.n_embd = get("embedding_length")
@@ -31,7 +33,10 @@ class Model:
         self.is_swa = get("attention.sliding_window_pattern")
         self.window = get("attention.sliding_window")
         self.n_own = self.n_layer - get("attention.shared_kv_layers", 0)
-        self.n_ple = get("embedding_length_per_layer_input")
+        self.n_ple = get("embedding_length_per_layer_input", 0)
+        self.n_canvas = f.get("diffusion.canvas_length", 0)
+        self.n_seen = self.window - 1  # of the prefix, by a canvas on sliding layers
+        self.soft_scale = math.sqrt(self.n_embd)
         self.eps = get("attention.layer_norm_rms_epsilon")
         self.cap = get("final_logit_softcapping", 0.0)
         self.n_used = get("expert_used_count", 0)
@@ -57,26 +62,30 @@ def softmax(x):
     return e / e.sum(-1, keepdims=True)
 
 
-def rope(x, base, freq_factors):
+def rope(x, base, freq_factors, positions):
     """x: n_tok x heads x hd. Rotates pairs (i, i + hd/2) by position * base^(-2i/hd) / factor."""
-    n_tok, _, hd = x.shape
+    hd = x.shape[-1]
     half = hd // 2
     freq = base ** (-2.0 * np.arange(half) / hd) / freq_factors
-    angle = np.arange(n_tok)[:, None, None] * freq
+    angle = positions[:, None, None] * freq
     c, s = np.cos(angle), np.sin(angle)
     a, b = x[..., :half], x[..., half:]
     return np.concatenate([a * c - b * s, a * s + b * c], -1)
 
 
-def attention(q, k, v, window):
-    """q: n_tok x H x hd; k, v: n_tok x Hk x hd. window 0: all of the past. Gives n_tok x H*hd."""
+def attention(q, k, v, allowed):
+    """q: n_tok x H x hd; k, v: n x Hk x hd; allowed: n_tok x n. Gives n_tok x H*hd."""
     n_tok, n_head, hd = q.shape
     group = n_head // k.shape[1]
     k, v = np.repeat(k, group, axis=1), np.repeat(v, group, axis=1)
-    t, s = np.arange(n_tok)[:, None], np.arange(n_tok)[None, :]
-    allowed = (s <= t) & ((t - s < window) if window else True)
     score = np.where(allowed, np.einsum("thd,shd->hts", q, k), -np.inf)
     return np.einsum("hts,shd->thd", softmax(score), v).reshape(n_tok, n_head * hd)
+
+
+def causal(n_tok, window):
+    """Who sees whom in a text. window 0: all of the past."""
+    t, s = np.arange(n_tok)[:, None], np.arange(n_tok)[None, :]
+    return (s <= t) & ((t - s < window) if window else True)
 
 
 def router_probabilities(m, p, x):
@@ -115,22 +124,9 @@ def per_layer_inputs(m, ids, x):
     return ((a + b) / np.sqrt(2)).reshape(len(ids), -1)
 
 
-def forward(m, ids):
-    """All taps of one prompt: name -> n_tok x width, float64."""
-    taps = {}
-    cache = {}
-
-    def tap(name, x):
-        taps[name] = x
-
-    ids = np.asarray(ids)
-    n_tok = len(ids)
-    x = m.w["token_embd.weight"][ids] * np.sqrt(m.n_embd)
-    tap("embd", x)
-    if m.n_ple:
-        ple = per_layer_inputs(m, ids, x)
-        tap("ple", ple)
-
+def layers(m, x, positions, attend, tap, scale="layer_output_scale", ple=None):
+    """All layers and the final norm. `attend(il, q, k, v)`: k and v are None where shared."""
+    n_tok = len(x)
     for il in range(m.n_layer):
         p = f"blk.{il}."
         swa = m.is_swa[il]
@@ -141,47 +137,78 @@ def forward(m, ids):
         h = rms(x, m.eps, w("attn_norm"))
         tap(p + "attn_norm", h)
         q = (h @ w("attn_q").T).reshape(n_tok, m.n_head, hd)
-        q = rope(rms(q, m.eps, w("attn_q_norm")), m.base[swa], factors)
+        q = rope(rms(q, m.eps, w("attn_q_norm")), m.base[swa], factors, positions)
         tap(p + "q", q.reshape(n_tok, -1))
+        k = v = None
         if il < m.n_own:
             kr = (h @ w("attn_k").T).reshape(n_tok, n_kv, hd)
             vr = kr
             if p + "attn_v.weight" in m.w:
                 vr = (h @ w("attn_v").T).reshape(n_tok, n_kv, hd)
-            k = rope(rms(kr, m.eps, w("attn_k_norm")), m.base[swa], factors)
+            k = rope(rms(kr, m.eps, w("attn_k_norm")), m.base[swa], factors, positions)
             v = rms(vr, m.eps)
-            cache[il] = k, v
             tap(p + "k", k.reshape(n_tok, -1))
             tap(p + "v", v.reshape(n_tok, -1))
-        k, v = cache[m.donor(il)]
-        o = attention(q, k, v, m.window if swa else 0)
+        o = attend(il, q, k, v)
         tap(p + "attn", o)
         x = x + rms(o @ w("attn_output").T, m.eps, w("post_attention_norm"))
         tap(p + "attn_out", x)
-
-        h = rms(x, m.eps, w("ffn_norm"))
-        f = (gelu(h @ w("ffn_gate").T) * (h @ w("ffn_up").T)) @ w("ffn_down").T
-        if p + "ffn_gate_inp.weight" in m.w:
-            weight = route(m, p, x)
-            tap(p + "router", weight)
-            c2 = experts(m, p, rms(x, m.eps, w("pre_ffw_norm_2")), weight)
-            c2 = rms(c2, m.eps, w("post_ffw_norm_2"))
-            tap(p + "moe_out", c2)
-            f = rms(f, m.eps, w("post_ffw_norm_1")) + c2
-        tap(p + "ffn", f)
-        x = x + rms(f, m.eps, w("post_ffw_norm"))
+        x = x + rms(feed_forward(m, p, x, tap), m.eps, w("post_ffw_norm"))
         tap(p + "ffn_out", x)
-
         if m.n_ple:
             mine = ple[:, il * m.n_ple : (il + 1) * m.n_ple]
             g = gelu(x @ w("inp_gate").T) * mine
             x = x + rms(g @ w("proj").T, m.eps, w("post_norm"))
             tap(p + "ple_out", x)
-        x = x * w("layer_output_scale")
+        x = x * m.w.get(p + scale + ".weight", m.w[p + "layer_output_scale.weight"])
         tap(p + "out", x)
-
     x = rms(x, m.eps, m.w["output_norm.weight"])
     tap("result_norm", x)
+    return x
+
+
+def feed_forward(m, p, x, tap):
+    """The dense MLP; with experts both normed branches' sum."""
+    w = lambda name: m.w[p + name + ".weight"]
+    h = rms(x, m.eps, w("ffn_norm"))
+    f = (gelu(h @ w("ffn_gate").T) * (h @ w("ffn_up").T)) @ w("ffn_down").T
+    if p + "ffn_gate_inp.weight" in m.w:
+        weight = route(m, p, x)
+        tap(p + "router", weight)
+        c2 = experts(m, p, rms(x, m.eps, w("pre_ffw_norm_2")), weight)
+        c2 = rms(c2, m.eps, w("post_ffw_norm_2"))
+        tap(p + "moe_out", c2)
+        f = rms(f, m.eps, w("post_ffw_norm_1")) + c2
+    tap(p + "ffn", f)
+    return f
+
+
+def head(m, x):
+    """Logits of normed rows."""
     logits = x @ m.w["token_embd.weight"].T
-    tap("logits", m.cap * np.tanh(logits / m.cap) if m.cap else logits)
+    return m.cap * np.tanh(logits / m.cap) if m.cap else logits
+
+
+def forward(m, ids, cache=None):
+    """All taps of one prompt: name -> n_tok x width, float64. `cache` gets layer -> (k, v)."""
+    taps = {}
+    cache = {} if cache is None else cache
+    tap = taps.__setitem__
+    ids = np.asarray(ids)
+    n_tok = len(ids)
+    x = m.w["token_embd.weight"][ids] * np.sqrt(m.n_embd)
+    tap("embd", x)
+    ple = None
+    if m.n_ple:
+        ple = per_layer_inputs(m, ids, x)
+        tap("ple", ple)
+
+    def attend(il, q, k, v):
+        if k is not None:
+            cache[il] = k, v
+        return attention(q, *cache[m.donor(il)], causal(n_tok, m.window if m.is_swa[il] else 0))
+
+    scale = "enc_layer_output_scale" if m.n_canvas else "layer_output_scale"
+    x = layers(m, x, np.arange(n_tok), attend, tap, scale, ple)
+    tap("logits", head(m, x))
     return taps

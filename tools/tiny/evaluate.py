@@ -59,13 +59,14 @@ def stops(tokenizer):
     return [tokenizer.ids[t] for t in ("<eos>", "<turn|>", "<|tool_response>")]
 
 
-def score(model, tokenizer, cases):
-    """{group: (right, well formed or None, total)} and the wrong answers [(case, text)]."""
+def score(write, tokenizer, cases):
+    """{group: (right, well formed or None, total)} and the wrong answers [(case, text)].
+
+    `write(prompts, max_new, stops)` gives the model's continuations: lists of ids.
+    """
     ids = [tokenizer.encode(c.prompt) for c in cases]
-    texts = [
-        tokenizer.decode(t)
-        for t in generate(model, ids, [c.max_new for c in cases], stops(tokenizer))
-    ]
+    made = write(ids, [c.max_new for c in cases], stops(tokenizer))
+    texts = [tokenizer.decode(t) for t in made]
     groups, wrong = {}, []
     for case, text in zip(cases, texts):
         right, formed, total = groups.get(case.group, (0, 0, 0))
@@ -112,18 +113,17 @@ def perplexity(model, tokenizer, documents):
 
 def report(model, tokenizer, scale=1.0, skip=False):
     """All figures of a model; with `skip` the perplexities only."""
-    groups, wrong = ({}, []) if skip else score(model, tokenizer, evalset.cases(scale=scale))
+    groups, wrong = {}, []
+    if not skip:
+        groups, wrong = score(lambda *rest: generate(model, *rest), tokenizer,
+                              evalset.cases(scale=scale))
     ppl = {
         k: perplexity(model, tokenizer, d)
         for k, d in evalset.documents(n=max(8, int(600 * scale))).items()
     }
-    return {
-        "groups": groups,
-        "perplexity": ppl,
-        "wrong": [{
-            "group": c.group,
-            "prompt": c.prompt,
-            "want": c.expect,
-            "got": t
-        } for c, t in wrong]
-    }
+    return {"groups": groups, "perplexity": ppl, "wrong": wrong_answers(wrong)}
+
+
+def wrong_answers(wrong):
+    """For the report."""
+    return [{"group": c.group, "prompt": c.prompt, "want": c.expect, "got": t} for c, t in wrong]

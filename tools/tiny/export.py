@@ -8,6 +8,8 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import gguf  # noqa: E402  (tools/gguf.py)
 
+from canvas_settings import Settings  # noqa: E402
+
 _FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7, "BF16": 32}
 
 _GLOBAL = {
@@ -15,7 +17,11 @@ _GLOBAL = {
     "model.embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
     "model.per_layer_model_projection.weight": "per_layer_model_proj.weight",
     "model.per_layer_projection_norm.weight": "per_layer_proj_norm.weight",
-    "model.norm.weight": "output_norm.weight"
+    "model.norm.weight": "output_norm.weight",
+    "model.self_conditioning.pre_norm.weight": "self_cond_pre_norm.weight",
+    "model.self_conditioning.gate_proj.weight": "self_cond_gate.weight",
+    "model.self_conditioning.up_proj.weight": "self_cond_up.weight",
+    "model.self_conditioning.down_proj.weight": "self_cond_down.weight"
 }
 _LAYER = {
     "input_layernorm.weight": "attn_norm.weight",
@@ -35,6 +41,7 @@ _LAYER = {
     "per_layer_projection.weight": "proj.weight",
     "post_per_layer_input_norm.weight": "post_norm.weight",
     "layer_scalar": "layer_output_scale.weight",
+    "encoder_scalar": "enc_layer_output_scale.weight",
     "router.proj.weight": "ffn_gate_inp.weight",
     "router.scale": "ffn_gate_inp.scale",
     "router.per_expert_scale": "ffn_down_exps.scale",
@@ -116,8 +123,9 @@ def metadata(name, config, tokenizer, file_format, n_params):
         if s else config.get("num_global_key_value_heads", config["num_key_value_heads"])
         for s in swa
     ]
-    a = "gemma4."
-    out = [("general.architecture", "str", "gemma4"), ("general.type", "str", "model"),
+    arch = "diffusion-gemma" if config.get("canvas_length") else "gemma4"
+    a = arch + "."
+    out = [("general.architecture", "str", arch), ("general.type", "str", "model"),
            ("general.name", "str", f"Bezel {name}"),
            ("general.description", "str", "A tiny model trained from scratch on generated text"),
            ("general.file_type", "u32", _FILE_TYPES[file_format]),
@@ -145,7 +153,19 @@ def metadata(name, config, tokenizer, file_format, n_params):
         out += [(a + "expert_count", "u32", config["num_experts"]),
                 (a + "expert_used_count", "u32", config["top_k_experts"]),
                 (a + "expert_feed_forward_length", "u32", config["moe_intermediate_size"])]
+    if config.get("canvas_length"):
+        out += _canvas_metadata(config["canvas_length"])
     return out + _tokenizer_metadata(tokenizer)
+
+
+def _canvas_metadata(length):
+    s, d = Settings(), "diffusion."
+    return [("diffusion-gemma.attention.causal", "bool", False),
+            (d + "canvas_length", "u32", length), (d + "eb_max_steps", "u32", s.steps),
+            (d + "eb_t_min", "f32", s.t_min), (d + "eb_t_max", "f32", s.t_max),
+            (d + "eb_entropy_bound", "f32", s.entropy_bound),
+            (d + "eb_stability_threshold", "u32", s.stability),
+            (d + "eb_confidence_threshold", "f32", s.confidence)]
 
 
 def _per_layer(key, values):

@@ -3,10 +3,11 @@
 
     python3 tools/tiny/make.py tiny --out build/tiny        one model, on one GPU
     python3 tools/tiny/make.py tiny tiny-moe --out build/tiny
+    python3 tools/tiny/make.py tiny-diffusion --out build/tiny --steps 8000 --until 420
     python3 tools/tiny/make.py tiny --smoke --out build/tiny   a short trial
 
 Writes NAME.f16.gguf, NAME.q8_0.gguf, NAME.golden.json, NAME.golden.gguf, NAME.report.json and
-NAME.loss.csv.  Needs torch with CUDA, transformers with gemma4, and numpy.
+NAME.loss.csv.  Needs torch with CUDA, transformers with gemma4 and diffusion_gemma, and numpy.
 """
 
 import argparse
@@ -21,16 +22,22 @@ def log(text):
     print(f"[{time.time() - _BEGAN:6.1f}] {text}", flush=True)
 
 
-def prepare(n_tokens, processes, vocabulary=4096):
-    """Tokenizer and training shards: everything before torch is needed."""
+def make_tokenizer(vocabulary=4096):
+    """The tokenizer, the same for all members."""
     import corpus
-    import shards
     import tokenizer
     tok = tokenizer.train(corpus.texts(seed=7, n=20000), vocabulary)
     log(f"tokenizer: {len(tok.tokens)} tokens")
-    data = shards.make_shards(tok, n_tokens, seed=1000, processes=processes)
+    return tok
+
+
+def make_stream(tok, args):
+    """Training tokens of the text members, on the device."""
+    import shards
+    from train import Stream
+    data = shards.make_shards(tok, args.tokens, seed=1000, processes=args.processes)
     log(f"data: {sum(len(s[0]) for s in data)} tokens in {len(data)} shards")
-    return tok, data
+    return Stream(data, args.device)
 
 
 def make(name, tok, stream, args):
@@ -105,17 +112,22 @@ def main():
     p.add_argument("--processes", type=int, default=os.cpu_count())
     p.add_argument("--eager", action="store_true", help="without torch.compile")
     p.add_argument("--budget", type=float, help="seconds after which a training must end")
+    p.add_argument("--until", type=float, help="the same, from the program's start (diffusion)")
     p.add_argument("--skip-eval", action="store_true", help="perplexity and golden values only")
     p.add_argument("--eval-scale", type=float, default=1.0)
     p.add_argument("--smoke", action="store_true", help="few tokens, few steps")
     args = p.parse_args()
     if args.smoke:
-        args.tokens, args.steps, args.eval_scale = 4_000_000, 100, 0.05
+        args.tokens, args.steps, args.eval_scale = 4_000_000, 100, 0.01
     os.makedirs(args.out, exist_ok=True)
-    tok, data = prepare(args.tokens, args.processes)
-    from train import Stream
-    stream = Stream(data, args.device)
+    tok, stream = make_tokenizer(), None
+    from model import MEMBERS
     for name in args.names:
+        if MEMBERS[name]["kind"] == "canvas":
+            import make_canvas
+            make_canvas.make(name, tok, args, log, _BEGAN)
+            continue
+        stream = stream or make_stream(tok, args)
         make(name, tok, stream, args)
 
 

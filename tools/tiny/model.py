@@ -2,8 +2,8 @@
 
 A member is a small Gemma 4.  Training calls the reference layers one by one (`Trainee`), with
 packed documents and a flash kernel; evaluation and golden values use the reference's own forward
-pass.  Members of another kind (a diffusion model, a drafter, towers) get their own entry in MEMBERS
-with another `kind`, and their own trainee.
+pass.  Members of another kind (a drafter, towers) get their own entry in MEMBERS with another
+`kind`, and their own trainee; canvas_model.py has the diffusion model's.
 """
 
 import torch
@@ -12,6 +12,8 @@ from transformers import AttentionInterface
 from transformers.integrations.moe import ExpertsInterface
 from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig
 from transformers.models.gemma4.modeling_gemma4 import Gemma4ForCausalLM
+
+from canvas_settings import CANVAS
 
 CONTEXT = 2048
 
@@ -58,6 +60,10 @@ MEMBERS = {
                                  top_k_experts=2,
                                  moe_intermediate_size=64)),
 }
+# Of tiny-moe's shape, but it denoises canvases (canvas_model.py).
+MEMBERS["tiny-diffusion"] = dict(kind="canvas",
+                                 seed=3,
+                                 config=dict(MEMBERS["tiny-moe"]["config"], canvas_length=CANVAS))
 
 
 def build(name, vocab_size):
@@ -77,7 +83,7 @@ def build(name, vocab_size):
 def initialise(model, seed):
     """Scales that suit normed branches: unit activations, soft attention, small first branches."""
     torch.manual_seed(seed)
-    config = model.config
+    config = model.config.get_text_config()
     depth = (2 * config.num_hidden_layers)**-0.5
     for name, p in model.named_parameters():
         if name.endswith("layer_scalar") or name.endswith("per_expert_scale") or name.endswith(
@@ -94,7 +100,6 @@ def initialise(model, seed):
             p.normal_(0, 0.5)
         else:
             p.normal_(0, p.shape[-1]**-0.5)
-    model.model.embed_tokens.weight[0].zero_()  # the padding row
 
 
 class Trainee(torch.nn.Module):

@@ -12,7 +12,8 @@ def make_optimizer(model, decay=0.1):
     """An optimizer over all parameters of a causal language model."""
     matrices, tables, rest = [], [], []
     for name, p in model.named_parameters():
-        if p.dim() >= 2 and ".layers." in name and "router" not in name:
+        inside = ".layers." in name or "self_conditioning" in name
+        if p.dim() >= 2 and inside and "router" not in name:
             matrices.append(p)
         elif p.dim() >= 2:
             tables.append(p)

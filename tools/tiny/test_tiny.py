@@ -12,6 +12,11 @@ import phrase
 import tokenizer
 from trivia import TRIVIA
 
+try:
+    import canvas_rows
+except ImportError:  # no numpy
+    canvas_rows = None
+
 _DECL = (
     '<|tool>declaration:get_temp{description:<|"|>Current temperature of a '
     'town<|"|>,parameters:{properties:{'
@@ -218,6 +223,61 @@ class DataTest(unittest.TestCase):
 
     def test_samples_are_the_same_for_the_same_seed(self):
         self.assertEqual(list(corpus.texts(9, 50)), list(corpus.texts(9, 50)))
+
+
+@unittest.skipUnless(canvas_rows, "needs numpy")
+class CanvasRowsTest(unittest.TestCase):
+    """Rows that train a diffusion model."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tok = tokenizer.train(corpus.texts(3, 3000), 2000)
+        cls.kinds = canvas_rows.shard(cls.tok, 11, 60000)
+
+    def test_a_canvas_begins_with_the_answer_and_every_32_tokens_after_it(self):
+        roles = [1] * 5 + [2] * 40 + [1] * 3 + [2] * 32 + [0] * 4 + [2]
+        self.assertEqual(canvas_rows.canvases(roles), [(5, 45), (37, 45), (48, 80), (84, 85)])
+
+    def test_what_is_behind_the_end_is_filler(self):
+        ids = list(range(100, 150))
+        self.assertEqual(canvas_rows.target(ids, 0, 40), ids[:32])
+        self.assertEqual(canvas_rows.target(ids, 40, 43), [140, 141, 142] + [0] * 29)
+
+    def test_every_answer_ends_with_a_token_that_stops(self):
+        rng, ends = random.Random(8), {self.tok.ids[t] for t in ("<eos>", "<turn|>",
+                                                                 "<|tool_response>")}
+        for _ in range(500):
+            ids, _, found = canvas_rows.document(self.tok, corpus.make_sample(rng))
+            for begin, end in found:
+                tokens = canvas_rows.target(ids, begin, end)
+                inside = [i for i, t in enumerate(tokens) if t in ends]
+                if len(ids) < canvas_rows.KINDS[-1].length and end - begin <= 32:
+                    self.assertEqual(inside, [end - begin - 1])
+
+    def test_rows_hold_whole_documents_side_by_side(self):
+        bos = self.tok.ids["<bos>"]
+        for kind, (ids, roles, docs, begins, ends) in zip(canvas_rows.KINDS, self.kinds):
+            self.assertEqual(ids.shape[1], kind.length)
+            self.assertEqual(begins.shape[1], kind.slots)
+            for row, numbers in zip(ids.tolist(), docs.tolist()):
+                firsts = [i for i, t in enumerate(row) if t == bos]
+                new = [i for i, d in enumerate(numbers)
+                       if d != canvas_rows.NO_DOCUMENT and (i == 0 or numbers[i - 1] != d)]
+                self.assertEqual(firsts, new)
+
+    def test_a_canvas_lies_in_one_document_after_its_prompt(self):
+        for ids, roles, docs, begins, ends in self.kinds:
+            for r in range(len(ids)):
+                for begin, end in zip(begins[r], ends[r]):
+                    self.assertTrue(0 < begin < end <= ids.shape[1])
+                    self.assertEqual(len(set(docs[r, begin - 1:end])), 1)
+                    self.assertEqual(set(roles[r, begin:end]), {chat.MODEL})
+
+    def test_rows_are_the_same_for_the_same_seed(self):
+        again = canvas_rows.shard(self.tok, 11, 60000)
+        for a, b in zip(self.kinds, again):
+            for x, y in zip(a, b):
+                self.assertTrue((x == y).all())
 
 
 class EvaluationTest(unittest.TestCase):

@@ -66,6 +66,8 @@ def train(name,
     """
     model = build(name, vocab_size)
     initialise(model, MEMBERS[name]["seed"])
+    with torch.no_grad():
+        model.model.embed_tokens.weight[0].zero_()  # the padding row
     model.to(device)
     trainee = Trainee(model, MAX_TOKENS)
     run = torch.compile(trainee) if compiled else trainee

@@ -51,6 +51,31 @@ function thread(id, title, messages, updated) {
   return { conversation, messages };
 }
 
+/** How an answer of a few words takes shape: surer from step to step, from both ends. */
+function framesOf(text, steps) {
+  const words = text.match(/ ?[^ ]+/g);
+  return Array.from({ length: steps }, (_, k) => ({
+    canvas: 0, step: k + 1, steps: 48, pieces: words.map((w, i) => (i <= 2 * k ? w : ' the')),
+    sure: words.map((_, i) => (i <= 2 * k - 1 ? '2' : i <= 2 * k + 2 ? '1' : '0')).join(''),
+  }));
+}
+
+const FRANCE = 'The capital of France is Paris. It lies on the river Seine.';
+
+/** A conversation with a diffusion model. */
+export function canvasArchive(now = Date.now()) {
+  const messages = [
+    message('d1', 'canvas', null, 'user', 'What is the capital of France?'),
+    message('d2', 'canvas', 'd1', 'assistant', FRANCE, {
+      stats: { ...stats, tokens: 14, steps: 8 }, frames: framesOf(FRANCE, 8),
+    }),
+  ];
+  return {
+    format: 'bezel-conversations', version: 1,
+    threads: [thread('canvas', 'What is the capital of France?', messages, now)],
+  };
+}
+
 export function archive(now = Date.now()) {
   const day = 86_400_000;
   const q = (id, text) => [

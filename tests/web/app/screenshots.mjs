@@ -1,8 +1,9 @@
 // Pictures of every view, light and dark, wide and phone: node tests/web/app/screenshots.mjs
 // [build/screenshots]
 import fs from 'node:fs';
-import { ask, onCpu, openBrowser, ready } from './browser.mjs';
-import { archive } from './sample.mjs';
+import { ask, composer, onCpu, openBrowser, ready } from './browser.mjs';
+import { syntheticDiffusion, trainedDiffusion } from '../diffusion_model.mjs';
+import { archive, canvasArchive } from './sample.mjs';
 import { makeStore, startServer, temp } from '../server_fixture.mjs';
 
 const out = process.argv[2] ?? 'build/screenshots';
@@ -22,16 +23,16 @@ makeStore(models, {
 const server = await startServer({ root: models, app: 'web/app/dist', files: {} });
 const site = { url: `${server.url}/`, close: () => server.close() };
 
-async function importSample(page) {
+async function importSample(page, sample = archive()) {
   await page.goto(`${site.url}#/settings`);
   const chooser = page.waitForEvent('filechooser');
   await page.getByRole('button', { name: 'Import' }).click();
   await (await chooser).setFiles({
     name: 'sample.json',
     mimeType: 'application/json',
-    buffer: Buffer.from(JSON.stringify(archive())),
+    buffer: Buffer.from(JSON.stringify(sample)),
   });
-  await page.getByText('Imported 5 conversations.').waitFor();
+  await page.getByText(/^Imported/).waitFor();
   await page.getByRole('button', { name: 'Dismiss' }).click();
 }
 
@@ -123,6 +124,49 @@ for (const [size, options] of [
   await page.screenshot({ path: `${out}/train-done-${size}.png` });
   console.log(
     `training, ${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`,
+  );
+  await b.close();
+}
+
+// A diffusion model: an answer's steps, words of it edited, and a canvas that takes shape. The
+// trained one where it ships; the words of the other mean nothing.
+const canvas = fs.readFileSync(trainedDiffusion ?? syntheticDiffusion());
+for (const [size, options] of [
+  ['wide', { colorScheme: 'light' }],
+  [
+    'phone',
+    {
+      viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true,
+      colorScheme: 'dark',
+    },
+  ],
+]) {
+  const b = await onCpu(site, options), { page } = b;
+  await page.goto(`${site.url}#/models`);
+  const chooser = page.waitForEvent('filechooser');
+  await page.getByRole('button', { name: 'Choose files' }).click();
+  await (await chooser).setFiles({
+    name: 'tiny-diffusion.gguf', mimeType: 'application/octet-stream', buffer: canvas,
+  });
+  await ready(page, 'tiny-diffusion');
+  await importSample(page, canvasArchive());
+  await page.goto(`${site.url}#/c/canvas`);
+  await page.getByRole('button', { name: 'How it took shape' }).click();
+  await page.getByRole('slider', { name: 'Step' }).focus();
+  for (const key of ['Home', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key);
+  await page.screenshot({ path: `${out}/canvas-steps-${size}.png` });
+  await page.getByRole('button', { name: 'Edit in place' }).click();
+  await page.getByRole('textbox', { name: 'Select the words to write again' }).evaluate((e) =>
+    e.setSelectionRange(25, 30));
+  await page.locator('.chosen mark').waitFor();
+  await page.screenshot({ path: `${out}/canvas-edit-${size}.png` });
+  await page.keyboard.press('Escape');
+  await composer(page).fill('What is the capital of Spain?');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.locator('.denoising .canvas').waitFor();
+  await page.screenshot({ path: `${out}/canvas-shape-${size}.png` });
+  console.log(
+    `canvas, ${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`,
   );
   await b.close();
 }

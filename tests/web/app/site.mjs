@@ -16,6 +16,10 @@ const types = {
   '.gguf': 'application/octet-stream',
 };
 
+/** A route of a page that has no server behind it: no models. */
+export const noServer = (_, response) =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
+
 /** A file, whole or the range that is asked for; `slow` milliseconds before each piece of it. */
 export async function sendFile(file, request, response, slow = 0, headers = {}) {
   const size = fs.statSync(file).size;

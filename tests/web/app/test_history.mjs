@@ -62,9 +62,10 @@ test('half-true parts of an archive become nothing or a default, never a crash',
     reasoning: 7,
     note: {},
     created: 1e300,
+    frames: [{ canvas: 0, step: 1, steps: 2, pieces: ['a'], sure: '7' }],
   };
   const settings = {
-    temperature: 'hot', topK: 1.5, topP: 7, maxTokens: -1, seed: null, tools: 'yes',
+    temperature: 'hot', topK: 1.5, topP: 7, maxTokens: -1, seed: null, steps: 0, tools: 'yes',
     adapters: [null, { name: 'a', scale: 'x' }, { scale: 1 }],
   };
   const [{ conversation, messages }] = read(
@@ -74,6 +75,7 @@ test('half-true parts of an archive become nothing or a default, never a crash',
   same([messages[0].stats, messages[0].reasoning, messages[0].note, messages[0].content], [
     null, '', '', 'x\ufffd\ufffd',
   ]);
+  equal(messages[0].frames, null);
   ok(
     messages[0].created <= Date.now() && conversation.updated <= Date.now(),
     'nothing comes from the future',
@@ -81,8 +83,8 @@ test('half-true parts of an archive become nothing or a default, never a crash',
   equal(conversation.title, 'Imported');
   same(conversation.settings, {
     system: '', thinking: false, tools: false, temperature: null, topP: null, topK: null,
-    minP: null, maxTokens: null, seed: null, adapters: [{ name: 'a', scale: 1 }], from: null,
-    summaryOf: null,
+    minP: null, maxTokens: null, seed: null, steps: null, adapters: [{ name: 'a', scale: 1 }],
+    from: null, summaryOf: null,
   });
 });
 

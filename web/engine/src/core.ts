@@ -6,7 +6,8 @@ export {
 export type { Limits } from './engine/boundary.js';
 export { Gpu } from './gpu/gpu.js';
 export {
-  BezelError, Core, loadTrainingKernels, loadWasm, type ErrorKind, type KernelInfo, type LogitsFn,
+  BezelError, Core, loadCanvasKernels, loadTrainingKernels, loadWasm, type ErrorKind,
+  type KernelInfo, type LogitsFn,
 } from './engine/wasm.js';
 export {
   blobSource, fileSource, memorySource, openWithFetches, type Source,

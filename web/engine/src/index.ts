@@ -14,6 +14,8 @@ export type { MergeOptions, MergeResult, MergeTarget } from './train/merge_to.js
 export type * from './train/train_types.js';
 export type { DeviceReport, Memory, Progress, SelfTest } from './engine/model.js';
 export type * from './api/completions_types.js';
+export { Diffusion } from './api/diffusion.js';
+export type * from './api/diffusion_types.js';
 export {
   ArgumentError, BezelError, DeviceError, FormatError, IoError, LimitError, MemoryError,
   NotFoundError, UnsupportedError, type ErrorKind,

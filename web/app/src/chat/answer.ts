@@ -1,7 +1,10 @@
 // answer - one answer from the engine, kept while it grows, so that a reload in mid-sentence loses
 // next to nothing.
 
-import { LimitError, type ChatStreamRequest, type Engine } from 'bezel';
+import {
+  LimitError, type ChatStreamRequest, type DiffusionRun, type EditResult, type EditStep,
+  type Engine,
+} from 'bezel';
 import { tooLong } from '../lib/format';
 import { needAdapters } from '../state/adapters';
 import { currentEngine, deviceLost, unloadedNote, useConversation } from '../state/engine';
@@ -28,25 +31,16 @@ async function limitNote(
   }
 }
 
-/** What `start` holds already is gone on from. Never throws: what went wrong is in the message. */
-export async function answerOnce(
-  c: Conversation, before: readonly Message[], start: Message, signal: AbortSignal,
+/** The answer as `fill` writes it. Never throws: what went wrong is in the message. */
+async function written(
+  c: Conversation, start: Message, request: ChatStreamRequest, signal: AbortSignal,
+  fill: (writer: Writer, session: string) => Promise<void>,
 ): Promise<Message> {
-  const writer = new Writer(start);
-  let kept = performance.now();
+  const writer = new Writer(start), { engine, model } = currentEngine();
   let outcome: Pick<Message, 'state' | 'note'> = { state: 'done', note: '' };
-  const { engine, model } = currentEngine();
-  const request = toRequest(before, c.settings, start);
   try {
     await needAdapters(c.settings.adapters);
-    const session = await useConversation(c);
-    const chunks = await engine.chat.completions.create({ ...request, session, signal });
-    for await (const chunk of chunks) {
-      writer.add(chunk);
-      if (performance.now() - kept < KEEP_EVERY) continue;
-      kept = performance.now();
-      history.putMessage(writer.message).catch(notifyError);
-    }
+    await fill(writer, await useConversation(c));
     if (writer.cut)
       outcome = {
         state: 'stopped',
@@ -68,5 +62,53 @@ export async function answerOnce(
     }
   }
   const stats = writer.end(model.name, engine.device.backend);
-  return { ...writer.message, ...outcome, stats: stats ?? start.stats };
+  return { ...writer.message, ...outcome, stats: stats ?? start.stats, frames: writer.made };
+}
+
+/** What `start` holds already is gone on from. */
+export function answerOnce(
+  c: Conversation, before: readonly Message[], start: Message, signal: AbortSignal,
+): Promise<Message> {
+  const { engine } = currentEngine();
+  const request = toRequest(before, c.settings, start, engine.info.n_canvas > 0);
+  return written(c, start, request, signal, async (writer, session) => {
+    let kept = performance.now();
+    const chunks = await engine.chat.completions.create({ ...request, session, signal });
+    for await (const chunk of chunks) {
+      writer.add(chunk);
+      if (performance.now() - kept < KEEP_EVERY) continue;
+      kept = performance.now();
+      history.putMessage(writer.message).catch(notifyError);
+    }
+  });
+}
+
+/** Words of an answer that are to be written again. */
+export interface Edit {
+  text: string;
+  selection: [from: number, to: number];
+  instruction: string;
+  /** How many times as many tokens as they have. */
+  length: number;
+}
+
+/** The answer with other words in one place. */
+export function editOnce(
+  c: Conversation, before: readonly Message[], start: Message,
+  { text, selection, instruction, length }: Edit, signal: AbortSignal,
+): Promise<Message> {
+  const { engine } = currentEngine(), { settings } = c;
+  const request = toRequest(before, settings), { messages, tools } = request;
+  return written(c, start, request, signal, async (writer, session) => {
+    const words = await engine.tokenize(text.slice(...selection), { bos: false, plain: true });
+    const edit: DiffusionRun<EditStep, EditResult> = engine.diffusion.edit({
+      messages, text, selection, session, signal, adapters: settings.adapters,
+      seed: settings.seed, steps: settings.steps, ...(tools && { tools }),
+      length: Math.min(engine.info.n_canvas, Math.max(1, Math.round(length * words.length))),
+      ...(instruction.trim() && { instruction: instruction.trim() }),
+    });
+    for await (const step of edit) writer.addStep(step);
+    const { text: content, usage, timings } = await edit.result;
+    writer.replace(content, usage, timings);
+  });
 }

@@ -2,6 +2,7 @@
 // sentence out. Nothing of a file reaches the history or the screen unchecked. Knows no page, no
 // worker and no database.
 
+import { toFrames } from './canvas';
 import { newestLeaf, parentsWithoutCircles } from './tree';
 import {
   defaultSettings, type Archive, type ChatSettings, type Conversation, type Message, type Stats,
@@ -70,6 +71,7 @@ function toSettings(value: unknown): ChatSettings {
     minP: between(value['minP'], 0, 1),
     maxTokens: whole(value['maxTokens'], 1, 1e6),
     seed: whole(value['seed'], 0, Number.MAX_SAFE_INTEGER),
+    steps: whole(value['steps'], 1, 1024),
     from: typeof value['from'] === 'string' ? value['from'] : null,
     summaryOf: toSource(value['summaryOf']),
     adapters: uses.filter((a) => a.name !== ''),
@@ -86,12 +88,13 @@ function toCalls(value: unknown): ToolCall[] {
 /** Statistics are shown together or not at all. */
 function toStats(value: unknown): Stats | null {
   if (!isObject(value)) return null;
-  const { promptTokens, cachedTokens, tokens, firstToken, tokensPerSecond, model, backend } = value;
+  const { promptTokens, cachedTokens, tokens, firstToken, tokensPerSecond, steps, model, backend } =
+    value;
   if (!isNumber(tokens) || !isNumber(firstToken) || !isNumber(tokensPerSecond)) return null;
   return {
     promptTokens: count(promptTokens), cachedTokens: count(cachedTokens), tokens: count(tokens),
     firstToken: count(firstToken),
-    tokensPerSecond: count(tokensPerSecond), model: text(model),
+    tokensPerSecond: count(tokensPerSecond), steps: count(steps), model: text(model),
     backend: backend === 'gpu' ? 'gpu' : 'cpu',
   };
 }
@@ -111,7 +114,8 @@ export function toMessage(m: unknown, conversation: string, now: number): Messag
     toolCalls: toCalls(m['toolCalls']),
     toolCallId: text(m['toolCallId']), toolName: text(m['toolName']),
     state: states.find((s) => s === m['state']) ?? 'done',
-    note: text(m['note']), stats: toStats(m['stats']), created: time(m['created'], now),
+    note: text(m['note']), stats: toStats(m['stats']),
+    frames: toFrames(m['frames']), created: time(m['created'], now),
   };
 }
 

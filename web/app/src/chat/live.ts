@@ -1,9 +1,10 @@
 // live - the answer that is being written: chunks come faster than frames, the page sees one change
-// a frame.
+// a frame, and a canvas a few times a second.
 
 import { signal } from '@preact/signals';
-import type { ChatCompletionChunk, Timings, Usage } from 'bezel';
+import type { ChatCompletionChunk, DiffusionStep, Timings, Usage } from 'bezel';
 import { say } from '../state/notices';
+import { frameOf, type Frame } from './canvas';
 import type { Message, Stats, ToolCall } from './types';
 
 export interface Live {
@@ -14,10 +15,14 @@ export interface Live {
   prompt: number;
   tokens: number;
   tokensPerSecond: number;
+  /** The canvas that is denoised; null: none is, or it has become text. */
+  canvas: Frame | null;
 }
 
 /** null: nothing is being written. */
 export const live = signal<Live | null>(null);
+
+const CALM = 120; // milliseconds that a canvas is shown at least
 
 /** Whole sentences, so that a screen reader does not stumble over halves. */
 class Speaker {
@@ -35,6 +40,8 @@ class Speaker {
 
 export class Writer {
   private frame = 0;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private shown = 0; // when the page last saw a change
   private read: Live['read'] = null;
   private prompt = 0;
   private tokens = 0;
@@ -44,6 +51,8 @@ export class Writer {
   private calls: ToolCall[] = [];
   private usage: Usage | null = null;
   private timings: Timings | null = null;
+  private canvas: Frame | null = null;
+  private readonly frames: Frame[] = [];
   private readonly speaker: Speaker;
   /** The model said that it was cut off by a limit. */
   cut = false;
@@ -56,6 +65,7 @@ export class Writer {
   }
 
   add(chunk: ChatCompletionChunk): void {
+    if (chunk.diffusion_step) return this.addStep(chunk.diffusion_step);
     if (chunk.usage) this.usage = chunk.usage;
     if (chunk.timings) this.timings = chunk.timings;
     if (chunk.prompt_progress) {
@@ -66,8 +76,9 @@ export class Writer {
       if (finish_reason === 'length') this.cut = true;
       if (delta.content || delta.reasoning_content || delta.tool_calls) {
         this.read = null;
+        this.canvas = null; // this is what became of it
         this.first ||= performance.now();
-        this.tokens++;
+        if (!this.frames.length) this.tokens++; // a canvas's are counted by its last step
       }
       this.content += delta.content ?? '';
       this.reasoning += delta.reasoning_content ?? '';
@@ -82,14 +93,34 @@ export class Writer {
     });
   }
 
+  /** A step of a canvas. */
+  addStep(step: DiffusionStep): void {
+    this.read = null;
+    this.first ||= performance.now();
+    this.canvas = frameOf(step);
+    this.frames.push(this.canvas);
+    this.tokens += step.final?.length ?? 0;
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      if (!this.frame) this.show();
+    }, Math.max(0, this.shown + CALM - performance.now()));
+  }
+
   get message(): Message {
     return {
       ...this.start, content: this.content, reasoning: this.reasoning, toolCalls: this.calls,
     };
   }
 
+  /** How it was denoised. An answer that goes on from words without a canvas has lost its
+   *  beginning. */
+  get made(): Frame[] | null {
+    return this.frames.length && !this.start.content ? this.frames : null;
+  }
+
   private show(): void {
-    const seconds = this.first ? (performance.now() - this.first) / 1000 : 0;
+    this.shown = performance.now();
+    const seconds = this.first ? (this.shown - this.first) / 1000 : 0;
     const message = this.message;
     live.value = {
       message,
@@ -97,13 +128,24 @@ export class Writer {
       prompt: this.prompt,
       tokens: this.tokens,
       tokensPerSecond: seconds > 0.25 ? this.tokens / seconds : 0,
+      canvas: this.canvas,
     };
     this.speaker.update(message.content, false);
+  }
+
+  /** The answer is this text. */
+  replace(content: string, usage: Usage, timings: Timings): void {
+    this.content = content;
+    this.usage = usage;
+    this.timings = timings;
+    this.canvas = null;
+    this.show();
   }
 
   /** Nothing more comes: forget the frame that waits, say the rest. */
   end(model: string, backend: Stats['backend']): Stats | null {
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.timer);
     this.speaker.update(this.content, true);
     if (!this.timings) return null;
     return {
@@ -112,6 +154,7 @@ export class Writer {
       tokens: this.timings.predicted_n,
       firstToken: this.timings.ttft_ms / 1000,
       tokensPerSecond: this.timings.predicted_per_second,
+      steps: this.usage?.diffusion?.steps ?? 0,
       model,
       backend,
     };

@@ -32,9 +32,9 @@ export function readOf(
 }
 
 /** `begun`: the answer so far, which goes on; one that was stopped before its first word begins
- *  anew. */
+ *  anew. `diffuses`: the model denoises canvases, whose steps are wanted. */
 export function toRequest(
-  path: readonly Message[], settings: ChatSettings, begun?: Message,
+  path: readonly Message[], settings: ChatSettings, begun?: Message, diffuses = false,
 ): ChatStreamRequest {
   const goesOn = begun !== undefined && (begun.content !== '' || begun.reasoning !== '');
   const messages = readOf(path, settings).filter((m) => !isEmpty(m)).map(toChat);
@@ -54,6 +54,7 @@ export function toRequest(
     min_p: settings.minP,
     max_tokens: settings.maxTokens,
     seed: settings.seed,
+    ...(diffuses && { return_steps: true, diffusion: { steps: settings.steps } }),
     adapters: settings.adapters,
   };
 }

@@ -1,5 +1,7 @@
 // types - a conversation as the page keeps it: a tree of messages and how to sample its answers.
 
+import type { Frame } from './canvas';
+
 export type Role = 'user' | 'assistant' | 'tool';
 
 /** `streaming` in the history means that nobody finished it: the page went away in mid-answer. */
@@ -19,6 +21,8 @@ export interface Stats {
   tokens: number;
   firstToken: number;
   tokensPerSecond: number;
+  /** Of a diffusion model; else 0. */
+  steps: number;
   model: string;
   backend: 'gpu' | 'cpu';
 }
@@ -38,6 +42,8 @@ export interface Message {
   /** One sentence for people, where `state` is `error`. */
   note: string;
   stats: Stats | null;
+  /** How a diffusion model's canvases were denoised, where that is small enough to be kept. */
+  frames: Frame[] | null;
   created: number;
 }
 
@@ -51,6 +57,8 @@ export interface ChatSettings {
   minP: number | null;
   maxTokens: number | null;
   seed: number | null;
+  /** Of a diffusion model: of a canvas at most. */
+  steps: number | null;
   /** The first message that the model still reads; null: it reads all. */
   from: string | null;
   /** What the first question asks a summary of: messages of another conversation, from the first
@@ -95,6 +103,7 @@ export const defaultSettings: ChatSettings = {
   minP: null,
   maxTokens: null,
   seed: null,
+  steps: null,
   from: null,
   summaryOf: null,
   adapters: [],

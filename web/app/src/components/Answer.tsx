@@ -1,15 +1,19 @@
 // Answer - a model's turn: its thoughts, the tools it called, what it says, and how that went.
 
+import { useSignal } from '@preact/signals';
 import { live } from '../chat/live';
-import type { Turn } from '../chat/tree';
+import { placeOf, type Turn } from '../chat/tree';
 import type { Message, Stats, ToolCall } from '../chat/types';
 import { copyText } from '../lib/files';
 import { count, duration, speed } from '../lib/format';
-import { busy, regenerate, resume } from '../state/chat';
+import { busy, regenerate, resume, thread } from '../state/chat';
+import { canEdit, editing } from '../state/editing';
 import { ready } from '../state/engine';
 import { notify, notifyError } from '../state/notices';
 import { room } from '../state/room';
 import { Branch } from './Branch';
+import { Denoising, Steps } from './Canvas';
+import { EditPanel } from './EditPanel';
 import { Gem, Icon } from './Icon';
 import { Markdown } from './Markdown';
 
@@ -51,16 +55,21 @@ function waitingText(): string {
 
 function Part({ message, results }: { message: Message; results: Map<string, string> }) {
   const writing = live.value?.message.id === message.id ? live.value : null;
-  const shown = writing?.message ?? message;
+  const shown = writing?.message ?? message, wish = editing.value;
+  if (!writing && wish?.message === message.id)
+    return <EditPanel key={message.id} message={message} wish={wish} />;
   return (
     <>
       {shown.reasoning && <Thinking text={shown.reasoning}
         now={writing !== null && !shown.content && !shown.toolCalls.length} />}
-      {shown.content && <Markdown key={message.id} text={shown.content} done={writing === null} />}
+      {shown.content && <div data-content={writing ? undefined : message.id}>
+        <Markdown key={message.id} text={shown.content} done={writing === null} />
+      </div>}
+      {writing?.canvas && <Denoising frame={writing.canvas} />}
       {shown.toolCalls.map((call) =>
         <ToolView key={call.id} call={call} result={results.get(call.id)} />)}
-      {writing && !shown.content && !shown.reasoning && !shown.toolCalls.length && <p
-        class="waiting">{waitingText()}</p>}
+      {writing && !writing.canvas && !shown.content && !shown.reasoning && !shown.toolCalls.length
+        && <p class="waiting">{waitingText()}</p>}
       {!writing && message.state !== 'done' && <Interrupted message={message} />}
     </>
   );
@@ -93,6 +102,7 @@ const StatsLine = ({ stats }: { stats: Stats }) => (
       + `${count(stats.promptTokens)} tokens, ${count(stats.cachedTokens)} of them known already`}>
     {speed(stats.tokensPerSecond)} tok/s · first
     token {duration(stats.firstToken)} · {count(stats.tokens)} tokens
+    {stats.steps > 0 && ` in ${count(stats.steps)} steps`}
   </span>
 );
 
@@ -100,9 +110,14 @@ export function Answer({ turn, last }: { turn: Turn; last: boolean }) {
   const results =
     new Map(turn.messages.filter((m) => m.role === 'tool').map((m) => [m.toolCallId, m.content]));
   const parts = turn.messages.filter((m) => m.role === 'assistant');
+  const open = useSignal(false);
   const first = turn.messages[0], end = parts.at(-1);
   if (!first || !end) return null;
   const writing = parts.some((m) => m.id === live.value?.message.id);
+  const frames = parts.find((m) => m.frames)?.frames ?? null;
+  // of an answer after calls the last part alone may have versions
+  const all = thread.value?.value.messages ?? [];
+  const branched = parts.find((m) => placeOf(all, m).siblings.length > 1) ?? first;
   const copy = () => copyText(parts.map((m) => m.content).join('\n\n').trim()).then(
     () => notify('Copied.'), notifyError,
   );
@@ -112,6 +127,8 @@ export function Answer({ turn, last }: { turn: Turn; last: boolean }) {
       <Gem size={24} class={writing ? 'busy' : ''} />
       <div class="answer">
         {parts.map((message) => <Part key={message.id} message={message} results={results} />)}
+        {!writing && open.value && frames && editing.value?.message !== end.id
+          && <Steps frames={frames} />}
         <div class="actions">
           {writing && live.value && live.value.tokens > 0 && <span class="stats">
             {count(live.value.tokens)} tokens
@@ -124,7 +141,15 @@ export function Answer({ turn, last }: { turn: Turn; last: boolean }) {
               <button class="icon-button small" type="button" aria-label="Answer again"
                 title="Answer again" disabled={busy.value || !ready.value}
                 onClick={() => regenerate(first)}><Icon name="redo" size={18} /></button>
-              <Branch message={first} />
+              {frames && <button class="icon-button small" type="button"
+                aria-label="How it took shape" title="How it took shape" aria-expanded={open.value}
+                onClick={() => (open.value = !open.value)}><Icon name="steps" size={18} /></button>}
+              {canEdit.value && end.content && <button class="icon-button small" type="button"
+                aria-label="Edit in place" title="Edit in place" disabled={busy.value}
+                onClick={() => (editing.value = { message: end.id, from: 0, to: 0 })}>
+                <Icon name="swap" size={18} />
+              </button>}
+              <Branch message={branched} />
               {end.stats && (last || parts.length > 0) && <StatsLine stats={end.stats} />}
             </>
           )}

@@ -3,6 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { defaultSettings, type ChatSettings } from '../chat/types';
 import { changeSettings, conversation } from '../state/chat';
+import { canEdit } from '../state/editing';
 import { notify, notifyError } from '../state/notices';
 import { setPrefs } from '../state/prefs';
 import { lookInStore } from '../state/shelf';
@@ -11,11 +12,14 @@ import { AdapterSwitches } from './AdapterSwitches';
 import { Dialog } from './Dialog';
 import { Switch } from './Switch';
 
-type NumberKey = 'temperature' | 'topP' | 'topK' | 'minP' | 'maxTokens' | 'seed';
+type NumberKey = 'temperature' | 'topP' | 'topK' | 'minP' | 'steps' | 'maxTokens' | 'seed';
 
-const numbers: {
+interface NumberSetting {
   key: NumberKey; label: string; hint: string; min: number; max: number; step: number;
-}[] = [
+}
+
+/** How the next word is drawn. */
+const drawing: NumberSetting[] = [
   {
     key: 'temperature', label: 'Temperature', hint: '0 always takes the likeliest word', min: 0,
     max: 5, step: 0.05,
@@ -32,6 +36,15 @@ const numbers: {
     key: 'minP', label: 'Min-p', hint: 'No word below this share of the best', min: 0, max: 1,
     step: 0.01,
   },
+];
+/** How a canvas is denoised. */
+const denoising: NumberSetting[] = [
+  {
+    key: 'steps', label: 'Steps', hint: 'Of a canvas at most; fewer are quicker', min: 1,
+    max: 1024, step: 1,
+  },
+];
+const common: NumberSetting[] = [
   { key: 'maxTokens', label: 'Longest answer', hint: 'In tokens', min: 1, max: 1000000, step: 1 },
   {
     key: 'seed', label: 'Seed', hint: 'The same seed gives the same answer', min: 0,
@@ -41,7 +54,7 @@ const numbers: {
 
 const change = (part: Partial<ChatSettings>) => changeSettings(part).catch(notifyError);
 
-function NumberField({ field, value }: { field: (typeof numbers)[number]; value: number | null }) {
+function NumberField({ field, value }: { field: NumberSetting; value: number | null }) {
   const read = (input: HTMLInputElement) => {
     if (input.value === '') return change({ [field.key]: null });
     return input.checkValidity()
@@ -82,7 +95,7 @@ export function ConversationDialog() {
         onChange={(tools) => change({ tools })} />
       <AdapterSwitches uses={settings.adapters} />
       <div class="grid-2">
-        {numbers.map((field) =>
+        {[...(canEdit.value ? denoising : drawing), ...common].map((field) =>
           <NumberField key={field.key} field={field} value={settings[field.key]} />)}
       </div>
       <div class="dialog-foot">

@@ -21,6 +21,8 @@ const paths = {
   left: 'M12 5l-5 5l5 5',
   right: 'M8 5l5 5l-5 5',
   down: 'M5 8l5 5l5-5',
+  steps: 'M3.5 15.5h3v-3h3v-3h3v-3h4',
+  swap: 'M4 7.5h9M10 4.5l3 3l-3 3M16 12.5H7M10 9.5l-3 3l3 3',
   folder: 'M2.5 5h5l1.8 2h8.2v8.5h-15z',
   file: 'M5 2.5h6.5L15 6v11.5H5zM11.5 2.5V6H15',
   download: 'M10 3v9M6 8.5l4 4l4-4M4 16h12',

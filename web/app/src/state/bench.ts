@@ -46,6 +46,10 @@ export const cancelBench = (): void => stop?.abort();
 export const benchJson = (result: BenchResult): string =>
   JSON.stringify({ ...result, browser: navigator.userAgent }, null, 2);
 
+/** pp512, tg128; of a diffusion model tg256/20, a canvas of 256 tokens in 20 steps. */
+const testOf = (r: BenchResult, name: 'pp' | 'tg', tokens: number): string =>
+  `${name}${tokens}${name === 'tg' && r.steps ? `/${r.steps}` : ''}`;
+
 /** A table as llama-bench's, for people and forums. */
 export function benchText(r: BenchResult): string {
   const lines = [
@@ -53,10 +57,11 @@ export function benchText(r: BenchResult): string {
     '| test | tok/s |', '|---|---|',
   ];
   for (const [name, s] of [['pp', r.prompt], ['tg', r.predicted]] as const)
-    if (s) lines.push(`| ${name}${s.tokens} | ${speed(s.mean)} ± ${speed(s.deviation)} |`);
+    if (s)
+      lines.push(`| ${testOf(r, name, s.tokens)} | ${speed(s.mean)} ± ${speed(s.deviation)} |`);
   if (r.token_ms)
     lines.push(
-      `between tokens ${r.token_ms.p50.toFixed(2)} ms (median), `
+      `between ${r.steps ? 'steps' : 'tokens'} ${r.token_ms.p50.toFixed(2)} ms (median), `
         + `${r.token_ms.p95.toFixed(2)} ms (95%)`,
     );
   if (r.bytes_per_second) lines.push(`weights read at ${bytes(r.bytes_per_second)}/s`);

@@ -5,7 +5,7 @@
 // view.
 
 import { computed, effect, signal, type Signal } from '@preact/signals';
-import { answerOnce } from '../chat/answer';
+import { answerOnce, editOnce, type Edit } from '../chat/answer';
 import { live } from '../chat/live';
 import { newestLeaf, pathTo } from '../chat/tree';
 import type { ChatSettings, Conversation, Message, Role, Thread } from '../chat/types';
@@ -95,7 +95,7 @@ const blank = (
   conversation: string, parent: string | null, role: Role, content: string,
 ): Message => ({
   id: newId(), conversation, parent, role, content, reasoning: '', toolCalls: [], toolCallId: '',
-  toolName: '', state: 'done', note: '', stats: null, created: Date.now(),
+  toolName: '', state: 'done', note: '', stats: null, frames: null, created: Date.now(),
 });
 
 async function changeConversation(t: Signal<Thread>, change: Partial<Conversation>): Promise<void> {
@@ -121,6 +121,8 @@ interface Order {
   parent: string;
   /** The answer that goes on. */
   resume?: Message;
+  /** The answer whose words are to be written again, and which. */
+  edit?: { message: Message; what: Edit };
   /** Of another conversation, to be read before this one's; where it is not given it is looked
    *  up. */
   earlier?: readonly Message[];
@@ -160,8 +162,9 @@ async function earlierOf(
 
 /** Answers, with tools in between, until the model has said its piece. */
 async function write(
-  t: Signal<Thread>, { parent, resume, earlier }: Order, signal: AbortSignal,
+  t: Signal<Thread>, { parent, resume, edit, earlier }: Order, signal: AbortSignal,
 ): Promise<void> {
+  if (edit) return writeEdit(t, edit, signal);
   earlier ??= await earlierOf(t.peek(), parent);
   let from = parent;
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -194,6 +197,24 @@ async function write(
       from = result.id;
     }
   }
+}
+
+/** A version of an answer with other words in one place. */
+async function writeEdit(
+  t: Signal<Thread>, { message, what }: NonNullable<Order['edit']>, signal: AbortSignal,
+): Promise<void> {
+  const begun: Message = {
+    ...blank(message.conversation, message.parent, 'assistant', ''),
+    reasoning: message.reasoning,
+    state: 'streaming',
+  };
+  const { conversation: c, messages } = t.peek(), before = pathTo(messages, begun.parent);
+  t.value = { conversation: { ...c, leaf: begun.id }, messages: [...messages, begun] };
+  const made = await editOnce(c, before, begun, what, signal);
+  if (made.state === 'done') return put(t, made);
+  // it has no words of its own: the old version is shown again
+  t.value = { conversation: { ...t.peek().conversation, leaf: c.leaf }, messages };
+  if (made.note) notify(made.note, { tone: 'error' });
 }
 
 /** What the model has read so far, for after a reload. */
@@ -268,6 +289,12 @@ export async function edit(message: Message, text: string): Promise<void> {
     await put(t, next);
     return { parent: next.id };
   });
+}
+
+/** Some words of an answer written again, as another version of it. */
+export async function editInPlace(message: Message, what: Edit): Promise<void> {
+  const t = thread.peek(), { parent } = message;
+  if (t && parent) await answer(t, async () => ({ parent, edit: { message, what } }));
 }
 
 /** Write on where an answer was broken off. */

@@ -3,6 +3,7 @@
 
 import type { Database, SqlValue } from '@sqlite.org/sqlite-wasm';
 import { safeId, toConversation, toMessage } from '../chat/archive';
+import { isSmall } from '../chat/canvas';
 import type { Archive, Conversation, Message, Thread } from '../chat/types';
 import { migrations } from './schema';
 
@@ -37,7 +38,7 @@ export const conversationOf = (row: Row): Conversation | null => {
 export const messageOf = (row: Row): Message | null =>
   toMessage({
     ...row, toolCalls: parse(row['tool_calls']), toolCallId: row['tool_call_id'],
-    toolName: row['tool_name'], stats: parse(row['stats']),
+    toolName: row['tool_name'], stats: parse(row['stats']), frames: parse(row['frames']),
   }, text(row['conversation']), LATEST);
 
 const present = <T>(list: (T | null)[]): T[] => list.filter((one) => one !== null);
@@ -177,16 +178,19 @@ export class History {
   putMessage(m: Message): void {
     this.db.exec({
       sql: `INSERT INTO message(id, conversation, parent, role, content, reasoning, tool_calls,
-              tool_call_id, tool_name, state, note, stats, created)
-            SELECT ?,?,?,?,?,?,?,?,?,?,?,?,? WHERE EXISTS (SELECT 1 FROM conversation WHERE id = ?2)
+              tool_call_id, tool_name, state, note, stats, created, frames)
+            SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?
+            WHERE EXISTS (SELECT 1 FROM conversation WHERE id = ?2)
             ON CONFLICT(id) DO UPDATE SET content = excluded.content,
             reasoning = excluded.reasoning, tool_calls = excluded.tool_calls,
-            state = excluded.state, note = excluded.note, stats = excluded.stats
+            state = excluded.state, note = excluded.note, stats = excluded.stats,
+            frames = excluded.frames
             WHERE message.conversation = excluded.conversation`,
       bind: [
         m.id, m.conversation, m.parent, m.role, m.content, m.reasoning, JSON.stringify(m.toolCalls),
         m.toolCallId,
         m.toolName, m.state, m.note, m.stats && JSON.stringify(m.stats), m.created,
+        m.frames && isSmall(m.frames) ? JSON.stringify(m.frames) : null,
       ],
     });
   }

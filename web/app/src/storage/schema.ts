@@ -46,4 +46,6 @@ export const migrations: readonly string[] = [
   // rows.
   `CREATE TABLE deleted(id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID;
    INSERT INTO message_text(message_text, rank) VALUES ('secure-delete', 1);`,
+  // How the canvases of an answer were denoised, as JSON.
+  'ALTER TABLE message ADD COLUMN frames TEXT;',
 ];

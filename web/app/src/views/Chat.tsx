@@ -6,6 +6,7 @@ import { BusyNotice, ContextNotice } from '../components/ContextNotice';
 import { EngineBanner, LoadCard } from '../components/LoadCard';
 import { MessageList } from '../components/MessageList';
 import { Notices } from '../components/Notices';
+import { SelectionMenu } from '../components/SelectionMenu';
 import { TopBar } from '../components/TopBar';
 import { conversation, open, thread } from '../state/chat';
 import { route } from '../state/route';
@@ -20,6 +21,7 @@ export function Chat() {
       <div class="chat">
         {thread.value ? <MessageList /> : <div class="messages" aria-busy="true" />}
         {!drawer.value && <Notices />}
+        <SelectionMenu />
         <div class="dock">
           <div>
             <LoadCard />

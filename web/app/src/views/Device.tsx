@@ -32,6 +32,9 @@ function Facts({ state: { engine, model, memory: loaded } }: { state: Ready }) {
     ['Backend', device.backend === 'gpu' ? 'WebGPU' : 'WebAssembly on the CPU'],
     ...(device.fallback ? [['Why not the GPU', device.fallback] as [string, string]] : []),
     ['Kernels', tiers[device.tier]],
+    ...(device.profile
+      ? [['Profile', `${device.profile}, ${device.int8 ? 'int8' : 'f32'} rows`] as [string, string]]
+      : []),
     ['Model', model.name],
     ['Parameters', count(info.n_params)],
     ['Context', `${count(engine.context)} tokens`],
@@ -102,12 +105,12 @@ function SelfTests({ state: { engine, model } }: { state: Ready }) {
 }
 
 function Result({
-  result: { predicted, prompt, token_ms: gap, bytes_per_second: bandwidth },
+  result: { predicted, prompt, steps, token_ms: gap, bytes_per_second: bandwidth },
 }: { result: BenchResult }) {
   return (
     <dl class="facts">
       {predicted && <div>
-        <dt>Writing, {predicted.tokens} tokens</dt>
+        <dt>Writing, {predicted.tokens} tokens{steps ? ` in ${steps} steps` : ''}</dt>
         <dd class="big">{speed(predicted.mean)} tok/s</dd>
       </div>}
       {prompt && <div>
@@ -115,7 +118,7 @@ function Result({
         <dd class="big">{speed(prompt.mean)} tok/s</dd>
       </div>}
       {gap && <div>
-        <dt>Between tokens, median and 95%</dt>
+        <dt>Between {steps ? 'steps' : 'tokens'}, median and 95%</dt>
         <dd>{gap.p50.toFixed(1)} and {gap.p95.toFixed(1)} ms</dd>
       </div>}
       {bandwidth && <div><dt>Weights read</dt><dd>{bytes(bandwidth)}/s</dd></div>}

@@ -8,6 +8,8 @@ import type { ChatRequest, CompletionRequest, SamplingRequest } from './completi
 import {
   checkNeutral, isEmpty, neutral, templateThinking, withoutEffect,
 } from './completions_extras.js';
+import { readDiffusion } from './diffusion_request.js';
+import type { CanvasPiece } from './diffusion_types.js';
 import { BezelError, brief, show } from './errors.js';
 import type { ConversationOptions } from '../engine/model.js';
 import { hint } from './near.js';
@@ -19,7 +21,10 @@ export interface Order {
   n: number;
   includeUsage: boolean;
   returnProgress: boolean;
+  returnSteps: boolean;
   stream: boolean;
+  /** What the first canvas of a diffusion model is made of. */
+  canvas: readonly CanvasPiece[] | undefined;
 }
 
 export interface ChatOrder extends Order {
@@ -42,7 +47,8 @@ const shared = [
   'model', 'stream', 'stream_options', 'max_tokens', 'temperature', 'top_p', 'top_k', 'min_p',
   'presence_penalty', 'frequency_penalty',
   'repeat_penalty', 'repeat_last_n', 'seed', 'stop', 'logit_bias', 'n', 'adapters',
-  'return_progress', 'ignore_eos', 'session', 'signal', 'logprobs', 'best_of',
+  'return_progress', 'return_steps', 'diffusion', 'ignore_eos', 'session', 'signal', 'logprobs',
+  'best_of',
   ...withoutEffect, ...Object.keys(neutral),
 ];
 const chatFields = new Set([
@@ -195,11 +201,15 @@ function order(fields: Fields): Order {
   put('stop', stops(fields));
   put('bias', bias(fields));
   put('ignore_end', flag(fields, 'ignore_eos'));
+  const diffusion = readDiffusion(fields.diffusion);
+  put('diffusion', diffusion?.options);
   return {
     options: given,
     n: number(fields, 'n', 1, MAX_ANSWERS, true) ?? 1,
     includeUsage: usage?.include_usage === true,
     returnProgress: flag(fields, 'return_progress') ?? false,
+    returnSteps: flag(fields, 'return_steps') ?? false,
+    canvas: diffusion?.pieces,
     stream: flag(fields, 'stream') ?? false,
   };
 }
@@ -378,6 +388,22 @@ function promptOf(prompt: unknown): string | Int32Array {
     if (!Number.isInteger(id) || id < 0 || id > 0x7fffffff)
       wrong(`"prompt" has ${show(id)}, which is not a token id`, 'prompt');
   return Int32Array.from(prompt as number[]);
+}
+
+/** Plain data without the signal: what JSON would make of it, so that reactive objects can be
+ *  sent too. */
+export function plainRequest<R extends SamplingRequest & { messages?: unknown; tools?: unknown }>(
+  request: R, session: string | undefined,
+): R {
+  const { signal: _, messages, tools, ...rest } = request;
+  const plain = (value: unknown): unknown =>
+    (value === undefined || value === null ? value : JSON.parse(JSON.stringify(value)));
+  return {
+    ...rest,
+    ...(messages !== undefined && { messages: plain(messages) }),
+    ...(tools !== undefined && { tools: plain(tools) }),
+    ...(session !== undefined && { session }),
+  } as R;
 }
 
 /** The parts of a request that name things of the engine. */

@@ -4,6 +4,8 @@
 // OpenAI's says so. A request of OpenAI's own types is one of these too: what this engine cannot do
 // of it is an error of kind 'unsupported' when it is asked for.
 
+import type { DiffusionSettings, DiffusionStep, DiffusionUsage } from './diffusion_types.js';
+
 export type FinishReason = 'stop' | 'length' | 'tool_calls';
 
 export interface TextPart {
@@ -134,6 +136,9 @@ export interface SamplingRequest {
   return_progress?: boolean | null;
   /** Not OpenAI's, as there: go on past the end of the text, to max_tokens; for measurements. */
   ignore_eos?: boolean | null;
+  /** Not OpenAI's: how a diffusion model denoises; and whether there are chunks with its steps. */
+  diffusion?: DiffusionSettings | null;
+  return_steps?: boolean | null;
   /** Not OpenAI's: the name of a session, so that its computed tokens are used. */
   session?: string | null;
   /** Requests that name no session go on only from what was computed under the same key. */
@@ -199,6 +204,8 @@ export interface Usage {
   completion_tokens: number;
   total_tokens: number;
   prompt_tokens_details: { cached_tokens: number };
+  /** Not OpenAI's: of a diffusion model. */
+  diffusion?: DiffusionUsage;
 }
 
 /** Not OpenAI's; names as llama.cpp's server has them. */
@@ -206,12 +213,13 @@ export interface Timings {
   /** Tokens of the prompt that were still known, and those that had to be read. */
   cache_n: number;
   prompt_n: number;
-  /** From the first token read to the first token drawn. */
+  /** From the first token read to the first token drawn; of a diffusion model, to the first
+   *  canvas. */
   prompt_ms: number;
   prompt_per_second: number;
   predicted_n: number;
   predicted_ms: number;
-  /** Of the tokens after the first. */
+  /** Of the tokens after the first; of a diffusion model, of all. */
   predicted_per_second: number;
   /** Waiting for others, and from the request to the first token. */
   queue_ms: number;
@@ -249,6 +257,8 @@ export interface ChatCompletionChunk {
   /** In the chunk that has the finish_reason. */
   timings?: Timings;
   prompt_progress?: PromptProgress;
+  /** With `return_steps`. */
+  diffusion_step?: DiffusionStep;
 }
 
 export interface ChatCompletion {
@@ -312,4 +322,5 @@ export interface Completion {
   usage?: Usage | null;
   timings?: Timings;
   prompt_progress?: PromptProgress;
+  diffusion_step?: DiffusionStep;
 }

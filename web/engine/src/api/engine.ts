@@ -4,11 +4,12 @@
 import { startWorker } from '../beside.js';
 import { TRAIN_SEQUENCE } from '../engine/boundary.js';
 import type { BenchOptions, BenchProgress, BenchResult } from '../engine/bench.js';
-import { readChat, readCompletion } from './completions_request.js';
+import { plainRequest, readChat, readCompletion } from './completions_request.js';
 import type {
   ChatCompletion, ChatCompletionChunk, ChatRequest, ChatStreamRequest, ChatWholeRequest, Completion,
-  CompletionRequest, CompletionStreamRequest, CompletionWholeRequest, SamplingRequest,
+  CompletionRequest, CompletionStreamRequest, CompletionWholeRequest,
 } from './completions_types.js';
+import { Diffusion } from './diffusion.js';
 import type { Info } from '../engine/cpu_engine.js';
 import {
   findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver,
@@ -148,22 +149,6 @@ function owning<T>(options: Pick<LoadOptions, 'worker'>, read: () => T): T {
 
 // ---- requests ----
 
-/** Plain data without the signal: what JSON would make of it, so that reactive objects can be
- *  sent too. */
-function strip<R extends SamplingRequest & { messages?: unknown; tools?: unknown }>(
-  request: R, session: string | undefined,
-): R {
-  const { signal: _, messages, tools, ...rest } = request;
-  const plain = (value: unknown): unknown =>
-    (value === undefined || value === null ? value : JSON.parse(JSON.stringify(value)));
-  return {
-    ...rest,
-    ...(messages !== undefined && { messages: plain(messages) }),
-    ...(tools !== undefined && { tools: plain(tools) }),
-    ...(session !== undefined && { session }),
-  } as R;
-}
-
 const nothing = { system: null, messages: [], stop: [] };
 
 export class ChatCompletions {
@@ -183,7 +168,7 @@ export class ChatCompletions {
   ): Promise<AsyncGenerator<ChatCompletionChunk, void, void> | ChatCompletion> {
     const signal = options.signal ?? request.signal;
     signal?.throwIfAborted();
-    const plain = strip(request, this.session), { stream } = readChat(plain, nothing);
+    const plain = plainRequest(request, this.session), { stream } = readChat(plain, nothing);
     return stream
       ? this.link.stream('chat', plain, { signal })
       : this.link.call('chat', plain, { signal });
@@ -205,7 +190,7 @@ export class Completions {
   ): Promise<AsyncGenerator<Completion, void, void> | Completion> {
     const signal = options.signal ?? request.signal;
     signal?.throwIfAborted();
-    const plain = strip(request, this.session), { stream } = readCompletion(plain);
+    const plain = plainRequest(request, this.session), { stream } = readCompletion(plain);
     return stream
       ? this.link.stream('complete', plain, { signal })
       : this.link.call('complete', plain, { signal });
@@ -274,7 +259,7 @@ export class Session {
       'sessionPrefill',
       {
         id: this.id,
-        request: strip(request, undefined),
+        request: plainRequest(request, undefined),
         history: request.messages.at(-1)?.role !== 'user',
       },
       { signal },
@@ -324,6 +309,8 @@ const newSessionId = (): string => `session-${++sessions}`;
 export class Engine implements Trainer {
   readonly chat: { readonly completions: ChatCompletions };
   readonly completions: Completions;
+  /** Of diffusion models: every step, given canvases, words written again. */
+  readonly diffusion: Diffusion;
   readonly adapters: Adapters;
   private disposed: Promise<void> | undefined;
 
@@ -332,6 +319,7 @@ export class Engine implements Trainer {
   ) {
     this.chat = { completions: new ChatCompletions(host.link) };
     this.completions = new Completions(host.link);
+    this.diffusion = new Diffusion(host.link);
     this.adapters = new Adapters(host.link, store);
   }
 
@@ -435,7 +423,9 @@ export class Engine implements Trainer {
 
   /** Tokens that a chat's prompt would have. */
   countTokens(request: PromptRequest): Promise<number> {
-    return this.host.link.call('countChat', { request: strip(request, undefined), history: false });
+    return this.host.link.call('countChat', {
+      request: plainRequest(request, undefined), history: false,
+    });
   }
 
   /** A conversation beside others; with an id, the session of that name. */

@@ -69,6 +69,7 @@ export const benchChecks: Checks = {
   predicted: whole(0, MAX),
   repetitions: whole(1, MAX),
   depth: whole(0, MAX),
+  steps: whole(1, 1023),
   profile: is('boolean', 'true or false'),
 };
 

@@ -31,6 +31,10 @@ function row(r: BenchResult, test: string, s: Speed, read: string): string {
   return `| ${cells.join(' | ')} |\n`;
 }
 
+/** tg128; of a diffusion model tg256/20, a canvas of 256 tokens in 20 steps. */
+const writing = (r: BenchResult): string =>
+  `tg${r.predicted?.tokens}${r.steps ? `/${r.steps}` : ''}`;
+
 function table(r: BenchResult): string {
   const head = [
     'model'.padEnd(30), 'size'.padStart(12), 'params'.padStart(10), 'test'.padEnd(14),
@@ -39,7 +43,7 @@ function table(r: BenchResult): string {
   const speedOf = (s: Speed): string => `${((s.mean * r.bytes_a_token) / 1e9).toFixed(2)} GB/s`;
   return `| ${head.join(' | ')} |\n|${[32, 14, 12, 16, 19, 14].map(dashes).join('|')}|\n`
     + (r.prompt ? row(r, `pp${r.prompt.tokens}`, r.prompt, '') : '')
-    + (r.predicted ? row(r, `tg${r.predicted.tokens}`, r.predicted, speedOf(r.predicted)) : '')
+    + (r.predicted ? row(r, writing(r), r.predicted, r.steps ? '' : speedOf(r.predicted)) : '')
     + (r.awaited ? row(r, `tg${r.awaited.tokens} awaited`, r.awaited, speedOf(r.awaited)) : '');
 }
 
@@ -50,6 +54,7 @@ function facts(r: BenchResult): string {
     ? `, ${((100 * r.bytes_per_second) / r.bandwidth).toFixed(1)}% of what memory gives `
       + `(${bytesText(r.bandwidth)}/s measured)`
     : '';
+  const dispatches = r.dispatches === null ? '' : `${r.dispatches} dispatches, `;
   const medians = ([
     ['pp', r.prompt], ['tg', r.predicted], ['awaited tg', r.awaited],
   ] as const).flatMap(
@@ -57,18 +62,16 @@ function facts(r: BenchResult): string {
   );
   const lines: [string, string | false | null][] = [
     ['device', `${r.device}${r.backend === 'gpu' ? `, ${r.tier} tier` : ''}`],
-    [
-      'a token',
-      `${r.dispatches === null ? '' : `${r.dispatches} dispatches, `}${bytesText(r.bytes_a_token)} `
-        + `of weights${share}`,
-    ],
+    r.steps
+      ? ['a step', dispatches.replace(/, $/, '')]
+      : ['a token', `${dispatches}${bytesText(r.bytes_a_token)} of weights${share}`],
     ['median tok/s', medians.join(', ')],
     [
-      'first token',
+      r.steps ? 'first step' : 'first token',
       r.ttft_ms && r.prompt && `after ${r.prompt.tokens} prompt tokens: ${timesText(r.ttft_ms)}`,
     ],
     [
-      'between tokens',
+      r.steps ? 'between steps' : 'between tokens',
       r.token_ms
         && `${timesText(r.token_ms)}${r.awaited_ms ? `; awaited ${timesText(r.awaited_ms)}` : ''}`,
     ],
@@ -110,7 +113,8 @@ export const bench: Command = {
     'Speed of reading a prompt (ppN) and of generating (tgN), tokens a second, after a\n'
       + 'warm-up: mean and standard deviation; below them the medians of the runs. Where the\n'
       + 'GPU can, tokens are queued ahead; the awaited row reads each token before the next '
-      + 'is\nbegun. Without a GPU it measures the CPU and says so.',
+      + 'is\nbegun. Of a diffusion model tgN/S: a canvas of N tokens in S steps. Without a GPU '
+      + 'it\nmeasures the CPU and says so.',
   args: 1,
   options: [
     {
@@ -125,6 +129,12 @@ export const bench: Command = {
       also: ['-n'],
       arg: 'N',
       help: 'generated tokens; 0 leaves the row out; default 128',
+      kind: 'whole',
+    },
+    {
+      name: '--steps',
+      arg: 'N',
+      help: "steps of a diffusion model's canvas; default 20",
       kind: 'whole',
     },
     {
@@ -146,20 +156,25 @@ export const bench: Command = {
     const prompt = count(given, '--pp', 512), predicted = count(given, '--tg', 128);
     const depth = count(given, '--depth', 0), repetitions = count(given, '--repeats', 5);
     if (!repetitions) throw new Misuse('--repeats must be at least 1');
+    const steps = count(given, '--steps', 20);
+    if (steps < 1 || steps > 1023) throw new Misuse('--steps must be between 1 and 1023');
     return interruptible(async (signal) => {
       const name = given.args[0] as string, { model } = await openModel(name, given, signal);
-      const conversation =
-        await model.conversation(given.number('--ctx') || depth + Math.max(prompt, predicted) + 4);
+      const written = Math.max(predicted, model.info.n_canvas);
+      const conversation = await model.conversation(
+        given.number('--ctx') || depth + Math.max(prompt + model.info.n_canvas, written) + 4,
+      );
       const shown = process.stderr.isTTY;
       const result = await measure(model, path.basename(
         name,
-      ), conversation, { prompt, predicted, depth, repetitions, profile: given.has('--profile') },
-      signal, (p) => {
+      ), conversation, {
+        prompt, predicted, depth, repetitions, steps, profile: given.has('--profile'),
+      }, signal, (p) => {
         if (shown) process.stderr.write(`\r\x1b[K${p.test} ${p.done} of ${p.total}`);
       });
       if (shown) process.stderr.write('\r\x1b[K');
       const tables = result.profile
-        ? kernels('a token', result.profile.token.kernels)
+        ? kernels(result.steps ? 'a step' : 'a token', result.profile.token.kernels)
           + kernels('a prompt', result.profile.prompt.kernels)
         : '';
       process.stdout.write(

@@ -4,6 +4,7 @@ import { BezelError } from '../engine/wasm.js';
 import { FAILED, help, Misuse, OK, parse, USAGE, type Command } from './args.js';
 import { bench, check } from './bench.js';
 import { chat, run } from './chat.js';
+import { diffuse } from './diffuse.js';
 import { stopCode } from './interrupt.js';
 import { list } from './list.js';
 import { merge } from './merge.js';
@@ -18,6 +19,7 @@ const commands: readonly (readonly [Command, string])[] = [
   [chat, 'talk to a model in the terminal'],
   [serve, 'the page, and a server for other programs'],
   [generate, 'continue a text'],
+  [diffuse, 'continue a text with a diffusion model'],
   [train, 'learn an adapter from conversations'],
   [merge, 'write a model with an adapter added into its weights'],
   [list, 'the models in the Ollama store, and those that ship'],

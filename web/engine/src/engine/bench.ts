@@ -3,6 +3,7 @@
 // Everything is timed from outside, through the calls that everybody makes: what a person waits for
 // is in it.
 
+import { BezelError } from '../api/errors.js';
 import { BATCH } from '../load/estimate.js';
 import type { Conversation, Memory, Model, StepProfile } from './model.js';
 
@@ -11,6 +12,8 @@ export interface BenchOptions {
   prompt?: number;
   predicted?: number;
   repetitions?: number;
+  /** Of a diffusion model, which writes a canvas whatever `predicted` says (but 0): its steps. */
+  steps?: number;
   /** Tokens that the conversation holds already. */
   depth?: number;
   /** Time each kernel, where the device can. */
@@ -46,7 +49,9 @@ export interface BenchResult {
   parameters: number;
   weight_bytes: number;
   depth: number;
-  /** Prompt tokens a second; the first token drawn is in the time. */
+  /** Steps of the canvas that was written; null: the model draws tokens. */
+  steps: number | null;
+  /** Prompt tokens a second; the first token drawn, or step of a canvas, is in the time. */
   prompt: Speed | null;
   /** Tokens drawn a second, queued ahead where the backend does that. */
   predicted: Speed | null;
@@ -54,7 +59,7 @@ export interface BenchResult {
    *  difference. */
   awaited: Speed | null;
   /** Milliseconds from the question to the first token, between two tokens, and between two that
-   *  are awaited. */
+   *  are awaited. Of a diffusion model: to the first step, and between two steps. */
   ttft_ms: Times | null;
   token_ms: Times | null;
   awaited_ms: Times | null;
@@ -95,24 +100,25 @@ export function anyTokens(n: number, vocabulary: number, first = 0): Int32Array 
   return Int32Array.from({ length: n }, (_, i) => 1 + (((first + i) * 7919) % (vocabulary - 1)));
 }
 
-/** Milliseconds when each of n tokens came, counted from when all of `ids` past `depth` were
- *  there to be read. */
+/** Milliseconds when each of n tokens, or of n steps of a canvas, came, counted from when all of
+ *  `ids` past `depth` were there to be read. */
 async function run(
   conversation: Conversation, ids: Int32Array, depth: number, n: number, signal: AbortSignal,
   ahead?: number,
 ): Promise<number[]> {
   conversation.truncate(0);
-  const options = {
-    temperature: 0, n_max: n, ignore_end: true, stop: [], signal, ...(ahead && { ahead }),
-  };
+  const options = { temperature: 0, ignore_end: true, stop: [], signal, ...(ahead && { ahead }) };
+  // whatever becomes of the canvas: nothing is surer than 0
+  const go = (n: number): AsyncIterable<unknown> =>
+    conversation.denoise?.({ ...options, diffusion: { steps: n, canvases: 1, confidence: 0 } })
+      ?? conversation.generate({ ...options, n_max: n });
   if (depth) {
     await conversation.set(ids.subarray(0, depth), { signal });
-    // so that the device is done with it
-    for await (const _ of conversation.generate({ ...options, n_max: 1 }));
+    for await (const _ of go(1)); // so that the device is done with it
   }
   const start = performance.now(), came: number[] = [];
   await conversation.set(ids, { signal });
-  for await (const _ of conversation.generate(options)) came.push(performance.now() - start);
+  for await (const _ of go(n)) came.push(performance.now() - start);
   signal.throwIfAborted();
   return came;
 }
@@ -148,8 +154,16 @@ export async function bench(
 ): Promise<BenchResult> {
   const { repetitions = 5 } = options, { info, device } = model, most = conversation.context;
   const depth = Math.max(0, Math.min(options.depth ?? 0, most - 4));
-  const drawn = Math.min(options.predicted ?? 128, most - depth - 3);
-  const read = Math.min(options.prompt ?? 512, most - depth - 1);
+  // what one measurement writes, and how often the device has to compute for that
+  const wanted = options.predicted ?? 128;
+  const written = wanted && info.n_canvas ? info.n_canvas : wanted;
+  const drawn = Math.min(written, most - depth - 3);
+  const passes = info.n_canvas ? (options.steps ?? 20) : drawn;
+  const read = Math.min(options.prompt ?? 512, most - depth - 1 - info.n_canvas);
+  if (drawn < info.n_canvas && wanted)
+    throw new BezelError(
+      `a canvas of ${info.n_canvas} tokens does not fit into the context of ${most}`, 'limit',
+    );
   const ids = anyTokens(depth + Math.max(1, read), info.n_vocab);
   const short = ids.subarray(0, depth + 1);
   const reading: number[] = [], first: number[] = [];
@@ -157,7 +171,7 @@ export async function bench(
   // of the kernels that a text does not begin with: they are compiled meanwhile
   await model.selfTest();
   if (read) await run(conversation, ids, depth, 1, signal);
-  if (drawn) await run(conversation, short, depth, 8, signal);
+  if (drawn) await run(conversation, short, depth, Math.min(8, passes), signal);
   for (let i = 0; read && i < repetitions; i++) {
     progress({ test: 'prompt', done: i, total: repetitions });
     const [ms = 0] = await run(conversation, ids, depth, 1, signal);
@@ -173,15 +187,16 @@ export async function bench(
       progress({ test: 'predicted', done: offset + i, total: rounds });
       // The first comes with the prompt, and what is queued by then is not counted as drawn in no
       // time.
-      const came = await run(conversation, short, depth, drawn + 1, signal, ahead);
+      const came = await run(conversation, short, depth, passes + 1, signal, ahead);
       const start = came[0] ?? 0;
-      rates.push((1000 * (came.length - 1)) / ((came.at(-1) ?? 0) - start));
+      rates.push((1000 * drawn) / ((came.at(-1) ?? 0) - start));
       came.forEach((t, k) => k && between.push(t - (came[k - 1] ?? 0)));
     }
     return { rates, between };
   };
   const queued = await drawing(0);
-  const awaited = isGpu ? await drawing(repetitions, 1) : { rates: [], between: [] };
+  const awaited =
+    isGpu && !info.n_canvas ? await drawing(repetitions, 1) : { rates: [], between: [] };
   progress({ test: 'device', done: 0, total: 1 });
   const memory = model.memory, predicted = speed(drawn, queued.rates);
   const profile = await steps(conversation, ids, depth, options.profile ?? false);
@@ -195,6 +210,7 @@ export async function bench(
     parameters: info.n_params,
     weight_bytes: info.weight_bytes,
     depth,
+    steps: info.n_canvas ? passes : null,
     prompt: speed(read, reading),
     predicted,
     awaited: speed(drawn, awaited.rates),
@@ -202,7 +218,7 @@ export async function bench(
     token_ms: times(queued.between),
     awaited_ms: times(awaited.between),
     bytes_a_token: info.bytes_a_token,
-    bytes_per_second: predicted && predicted.mean * info.bytes_a_token,
+    bytes_per_second: info.n_canvas ? null : predicted && predicted.mean * info.bytes_a_token,
     bandwidth,
     dispatches: profile?.token.dispatches ?? null,
     memory,

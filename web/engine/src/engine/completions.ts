@@ -3,6 +3,7 @@
 // Runs where the model lives. Knows no sessions, queues or threads: it is given a conversation to
 // use.
 
+import { showStep } from './canvas.js';
 import { addTimings, Answer, freshSeed, Tally, type Place } from './completions_answer.js';
 import { ChatStops } from './chat_stops.js';
 import { ChatParser, type ChatEvent } from './completions_parser.js';
@@ -37,9 +38,13 @@ export function newHead(kind: 'chatcmpl-' | 'cmpl-', model: string): Head {
 }
 
 /** Without a seed of the request or of the model's store, every answer is another one; of
- *  several each has the next seed. */
-function seeded(model: Model, options: ConversationOptions, index: number): ConversationOptions {
-  const seed = options.seed ?? (model.info.sampling.seed || freshSeed());
+ *  several each has the next seed. At temperature 0 a diffusion model answers the same each time,
+ *  too. */
+function seeded(
+  { info }: Model, options: ConversationOptions, index: number,
+): ConversationOptions {
+  const same = info.n_canvas > 0 && (options.temperature ?? info.sampling.temperature) === 0;
+  const seed = options.seed ?? (info.sampling.seed || (same ? 0 : freshSeed()));
   return { ...options, seed: BigInt(seed) + BigInt(index) };
 }
 
@@ -192,6 +197,11 @@ async function* chatChoice(
           ...state.chunk({}),
           prompt_progress: { total: step.of, cache: step.kept, processed: step.read },
         };
+        continue;
+      }
+      if ('canvas' in step) {
+        if (order.returnSteps)
+          yield { ...state.chunk({}), diffusion_step: showStep(model, step.canvas) };
         continue;
       }
       state.add(step.piece);
@@ -363,6 +373,10 @@ async function* rawChoice(
       yield {
         ...chunk(''), prompt_progress: { total: step.of, cache: step.kept, processed: step.read },
       };
+      continue;
+    }
+    if ('canvas' in step) {
+      if (order.returnSteps) yield { ...chunk(''), diffusion_step: showStep(model, step.canvas) };
       continue;
     }
     infos.add(step.piece);

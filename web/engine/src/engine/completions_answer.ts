@@ -5,7 +5,7 @@
 
 import type { Timings, Usage } from '../api/completions_types.js';
 import type { Stop } from './boundary.js';
-import type { Conversation, ConversationOptions, Piece } from './model.js';
+import type { CanvasStep, Conversation, ConversationOptions, Piece } from './model.js';
 
 /** Where and when an answer is made. */
 export interface Place {
@@ -20,7 +20,9 @@ export interface Place {
   rest(): void;
 }
 
-export type Step = { piece: Piece } | { read: number; of: number; kept: number };
+/** A token, or a canvas of them; how far a prompt is read; a step of a canvas. */
+export type Step =
+  { piece: Piece } | { read: number; of: number; kept: number } | { canvas: CanvasStep };
 
 /** A random seed where nobody chose one. */
 export function freshSeed(): bigint {
@@ -32,8 +34,11 @@ export class Answer {
   private promptTokens = 0;
   private kept = 0;
   private drawn = 0;
+  private readAt = 0; // when the prompt was read
   private first = 0; // when the first token came
   private last = 0;
+  private canvases = 0;
+  private denoised = 0; // steps
 
   constructor(private readonly place: Place) {}
 
@@ -46,11 +51,14 @@ export class Answer {
     try {
       if (progress) yield* this.readTelling(ids);
       else this.kept = await this.readPrompt(ids);
-      const tokens = conversation.generate({ ...options, signal });
+      this.readAt = performance.now();
+      const wish = { ...options, signal };
+      const drawn: AsyncGenerator<Piece | CanvasStep, { stop: Stop }, void> =
+        conversation.denoise?.(wish) ?? conversation.generate(wish);
       try {
-        for (let piece; (piece = await this.draw(tokens));) yield { piece };
+        for (let next; (next = await this.next(drawn));) yield* this.taken(next);
       } finally {
-        await tokens.return({ stop: 'cancelled' }); // it has ended, unless the reader left
+        await drawn.return({ stop: 'cancelled' }); // it has ended, unless the reader left
       }
     } catch (e) {
       // whatever the backend calls it, the caller's reason is what happened
@@ -108,21 +116,39 @@ export class Answer {
     }
   }
 
-  /** The next token, in its slice of time; undefined: the text has ended. */
-  private async draw(
-    tokens: AsyncGenerator<Piece, { stop: Stop }, void>,
-  ): Promise<Piece | undefined> {
+  /** The next token, or step of a canvas, in its slice of time; undefined: the text has ended. */
+  private async next<T>(
+    drawn: AsyncGenerator<T, { stop: Stop }, void>,
+  ): Promise<T | undefined> {
     const turn = this.place.go();
     if (turn) await turn;
-    const next = await tokens.next();
+    const next = await drawn.next();
     this.place.rest();
-    if (next.done) {
-      this.stop = next.value?.stop ?? 'cancelled'; // nothing: it was ended from outside
-      return undefined;
+    if (!next.done) return next.value;
+    this.stop = next.value?.stop ?? 'cancelled'; // nothing: it was ended from outside
+    return undefined;
+  }
+
+  private *taken(next: Piece | CanvasStep): Generator<Step> {
+    if ('id' in next) {
+      this.count(1);
+      yield { piece: next };
+      return;
     }
+    this.denoised++;
+    const { final } = next;
+    if (final) {
+      this.canvases++;
+      this.count(final.ids.length);
+    }
+    yield { canvas: next };
+    if (final) yield { piece: { id: final.ids.at(-1) as number, text: final.text } };
+  }
+
+  private count(tokens: number): void {
     this.last = performance.now();
-    if (!this.drawn++) this.first = this.last;
-    return next.value;
+    if (!this.drawn) this.first = this.last;
+    this.drawn += tokens;
   }
 
   get usage(): Usage {
@@ -131,12 +157,16 @@ export class Answer {
       completion_tokens: this.drawn,
       total_tokens: this.promptTokens + this.drawn,
       prompt_tokens_details: { cached_tokens: this.kept },
+      ...diffusionUsage(this.drawn, this.canvases, this.denoised),
     };
   }
 
   get timings(): Timings {
     const { asked, begun } = this.place;
-    const read = this.promptTokens - this.kept, first = this.first || this.last;
+    const read = this.promptTokens - this.kept, came = this.first || this.last;
+    // the tokens of a canvas come together, after all of its steps
+    const first = this.denoised ? this.readAt : came;
+    const timed = this.denoised ? this.drawn : this.drawn - 1;
     const perSecond = (n: number, ms: number): number => (n > 0 && ms > 0 ? (1000 * n) / ms : 0);
     return {
       cache_n: this.kept,
@@ -145,12 +175,17 @@ export class Answer {
       prompt_per_second: perSecond(read, first - begun),
       predicted_n: this.drawn,
       predicted_ms: this.last - first,
-      predicted_per_second: perSecond(this.drawn - 1, this.last - first),
+      predicted_per_second: perSecond(timed, this.last - first),
       queue_ms: begun - asked,
-      ttft_ms: first - asked,
+      ttft_ms: came - asked,
     };
   }
 }
+
+const diffusionUsage = (
+  tokens: number, canvases: number, steps: number,
+): Pick<Usage, 'diffusion'> =>
+  (steps ? { diffusion: { canvases, steps, tokens_per_step: tokens / steps } } : {});
 
 /** Usage of all answers to a request: a prompt counts once, its cached tokens as the first
  *  answer found them. */
@@ -158,6 +193,8 @@ export class Tally {
   private prompt = 0;
   private cached = 0;
   private drawn = 0;
+  private canvases = 0;
+  private steps = 0;
 
   add({ usage }: Answer, first: boolean): void {
     if (first) {
@@ -165,6 +202,8 @@ export class Tally {
       this.cached += usage.prompt_tokens_details.cached_tokens;
     }
     this.drawn += usage.completion_tokens;
+    this.canvases += usage.diffusion?.canvases ?? 0;
+    this.steps += usage.diffusion?.steps ?? 0;
   }
 
   get usage(): Usage {
@@ -174,6 +213,7 @@ export class Tally {
       completion_tokens: drawn,
       total_tokens: prompt + drawn,
       prompt_tokens_details: { cached_tokens: cached },
+      ...diffusionUsage(drawn, this.canvases, this.steps),
     };
   }
 }

@@ -4,7 +4,8 @@
 // (snake_case), so that JSON goes through unchanged.
 
 import {
-  STOP, type Bytes, type EnginePtr, type GenerationPtr, type SessionPtr, type Stop,
+  readHostCanvas, STOP, type Bytes, type EnginePtr, type GenerationPtr, type HostCanvas,
+  type SessionPtr, type Stop,
 } from './boundary.js';
 import { BezelError, type Core, type LogitsFn } from './wasm.js';
 import { memorySource, type Source } from '../load/source.js';
@@ -19,6 +20,35 @@ export interface Sampling {
   frequency_penalty: number;
   penalty_window: number;
   seed: number | bigint;
+}
+
+/** How a diffusion model denoises a canvas. */
+export interface CanvasSampling {
+  /** Steps of a canvas at most. */
+  steps: number;
+  /** Temperature of the first step, and the one that steps go down to. */
+  t_max: number;
+  t_min: number;
+  /** Nats that the positions which a step accepts may have together, but for the last of them. */
+  entropy_bound: number;
+  /** A canvas is finished once its most likely tokens have stayed the same for so many steps, and
+   *  the mean entropy is below so many nats. */
+  stability: number;
+  confidence: number;
+}
+
+/** Of a text that is denoised, beside that: its first canvas. */
+export interface CanvasOptions extends Partial<CanvasSampling> {
+  /** Canvases at most; 0 or absent: until the text ends. */
+  canvases?: number;
+  /** What the first one begins with, as long as it is; -1: a random token. */
+  canvas?: readonly number[];
+  /** 1 where a token of it stays. */
+  fixed?: readonly number[];
+  /** Tokens instead of random ones, for tests: whole canvases one after the other (the first, one a
+   *  step, the next first, ...), and draws of each step. */
+  random?: readonly number[];
+  sampled?: readonly number[];
 }
 
 /** struct bz_info, and how the model likes to be sampled. */
@@ -37,6 +67,10 @@ export interface Info {
   /** The store's stop strings. */
   stop: string[];
   sampling: Sampling;
+  /** Tokens that a diffusion model denoises together; 0: the model draws one after the other. */
+  n_canvas: number;
+  /** Of a diffusion model: how its file says to denoise. */
+  diffusion?: CanvasSampling;
 }
 
 /** What an Ollama store says about a model beside its weights: texts as they lie there. */
@@ -69,6 +103,8 @@ export interface GenerateOptions extends Partial<Sampling> {
   specials?: boolean;
   /** Added to logits; null forbids the token. */
   bias?: readonly (readonly [id: number, add: number | null])[];
+  /** Of a diffusion model. */
+  diffusion?: CanvasOptions;
 }
 
 export interface Generated {
@@ -89,6 +125,12 @@ export function optionsJson({ seed, ...rest }: GenerateOptions): string {
   if (seed === undefined) return text;
   const before = text === '{}' ? '' : ',';
   return `${text.slice(0, -1)}${before}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
+}
+
+/** The tokens that end a text. */
+export function endsOf(core: Core, engine: EnginePtr): Int32Array {
+  core.checkNumber(core.exports.bz_wasm_ends(engine));
+  return core.resultIds();
 }
 
 /** A prompt as tokens. */
@@ -412,6 +454,24 @@ export class CpuSession {
   *pieces(
     options: GenerateOptions = {},
   ): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
+    const steps = this.steps(options);
+    try {
+      for (;;) {
+        const next = steps.next();
+        if (next.done) return next.value;
+        const { ids, text } = next.value;
+        // of a canvas the last one brings all of the text
+        for (const [i, id] of ids.entries()) yield { id, text: i + 1 === ids.length ? text : '' };
+      }
+    } finally {
+      steps.return({ first: 0, count: 0, stop: 'cancelled' });
+    }
+  }
+
+  /** The same step by step: a token each, or a step of a canvas, which is text only at its end. */
+  *steps(
+    options: GenerateOptions = {},
+  ): Generator<{ ids: Int32Array; text: string }, { first: number; count: number; stop: Stop }> {
     const { exports } = this.core;
     const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) =>
       this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
@@ -421,13 +481,22 @@ export class CpuSession {
         const over = this.core.checkNumber(exports.bz_wasm_generation_next(g));
         const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g);
         const count = exports.bz_wasm_generation_count(g);
-        if (count > before) yield { id: this.tokenAt(first + before), text };
+        if (count > before || !over) yield { ids: this.tokensFrom(first + before), text };
         if (over)
           return { first, count, stop: STOP[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);
     }
+  }
+
+  /** The canvas of a diffusion model, and its words after the last step; a copy. */
+  get canvas(): { at: HostCanvas; words: ArrayBuffer } {
+    const { core } = this;
+    core.checkNumber(core.exports.bz_wasm_canvas(this.ptr));
+    const { buffer } = core.memory;
+    const at = readHostCanvas(buffer, core.resultView().byteOffset);
+    return { at, words: buffer.slice(at.words, at.words + 4 * at.nShown) as ArrayBuffer };
   }
 
   /** The same as pieces of text alone. */
@@ -448,10 +517,9 @@ export class CpuSession {
     }
   }
 
-  private tokenAt(position: number): number {
-    const { exports } = this.core;
-    exports.bz_wasm_session_tokens(this.ptr);
-    const { buffer, byteOffset } = this.core.resultView();
-    return new Int32Array(buffer, byteOffset + 4 * position, 1)[0] as number;
+  private tokensFrom(position: number): Int32Array {
+    this.core.exports.bz_wasm_session_tokens(this.ptr);
+    const { buffer, byteOffset, length } = this.core.resultView();
+    return new Int32Array(buffer, byteOffset, length / 4).slice(position);
   }
 }

@@ -5,13 +5,14 @@
 
 import { DEFAULT_CONTEXT, type Stop } from './boundary.js';
 import {
-  CpuEngine, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions,
+  CpuEngine, endsOf, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions,
 } from './cpu_engine.js';
+import { piecesOf, readCanvas } from './canvas.js';
 import { automaticContext, gigabytes, type Estimate } from '../load/estimate.js';
 import { Logprobs } from './logprobs.js';
 import type {
-  AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview,
-  ReadOptions, SelfTest, Training, TrainingTexts, TrainingWishes,
+  AdapterOptions, CanvasStep, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece,
+  Preview, ReadOptions, SelfTest, Training, TrainingTexts, TrainingWishes,
 } from './model.js';
 import type { Source } from '../load/source.js';
 import { CpuTraining, preview, trainBytes } from '../train/training.js';
@@ -140,6 +141,10 @@ export class CpuModel implements Model {
     return decoder.decode(this.engine.detokenize(ids, specials));
   }
 
+  ends(): Int32Array {
+    return endsOf(this.engine.core, this.engine.ptr);
+  }
+
   async addAdapter(source: Source, options: AdapterOptions = {}): Promise<number> {
     return this.engine.addAdapter(source, options);
   }
@@ -155,7 +160,7 @@ export class CpuModel implements Model {
   async conversation(context = this.context): Promise<Conversation> {
     const made: CpuConversation = new CpuConversation(this.engine.session(
       context, this.batch, this.cache,
-    ), this.pace, this.info.n_vocab, () => {
+    ), this.pace, this.info, () => {
       this.open.delete(made);
       if (this.closed) this.close();
     });
@@ -209,16 +214,18 @@ class Pace {
 
 class CpuConversation implements Conversation {
   readonly context: number;
+  readonly denoise?: NonNullable<Conversation['denoise']>;
   private readonly turn = new Turn('this conversation is busy');
   private closing = false;
 
   constructor(
     readonly session: CpuSession,
     private readonly pace: Pace,
-    private readonly vocab: number,
+    private readonly info: Info,
     private readonly onClose: () => void,
   ) {
     this.context = session.context;
+    if (info.n_canvas) this.denoise = (options) => this.steps(options);
   }
 
   get tokens(): Int32Array {
@@ -269,9 +276,36 @@ class CpuConversation implements Conversation {
     }, this.settle);
   }
 
-  async *generate({
+  generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+    return this.denoise ? piecesOf(this.denoise(options)) : this.drawn(options);
+  }
+
+  private async *steps({
+    signal, logprobs: _, ahead: __, ...options
+  }: ConversationOptions = {}): AsyncGenerator<CanvasStep, { stop: Stop }, void> {
+    const leave = this.turn.begin();
+    const steps = this.session.steps(options);
+    try {
+      for (let canvas = 0; ;) {
+        if (signal?.aborted || this.closing) return { stop: 'cancelled' };
+        const next = steps.next();
+        if (next.done) return { stop: next.value.stop };
+        const { at, words } = this.session.canvas, seen = readCanvas(at, words, canvas);
+        const final = next.value;
+        if (final.ids.length) canvas++;
+        yield final.ids.length ? { ...seen, final } : seen;
+        await breathe();
+      }
+    } finally {
+      steps.return({ first: 0, count: 0, stop: 'cancelled' });
+      leave();
+      this.settle();
+    }
+  }
+
+  private async *drawn({
     signal, logprobs, ahead: _, ...options
-  }: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  }: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void> {
     const leave = this.turn.begin();
     const pieces = this.session.pieces(options);
     try {
@@ -285,7 +319,7 @@ class CpuConversation implements Conversation {
         if (before && logprobs !== undefined) {
           const all = new Logprobs(before);
           piece.logprob = all.of(piece.id);
-          piece.top = all.top(Math.min(logprobs, this.vocab));
+          piece.top = all.top(Math.min(logprobs, this.info.n_vocab));
         }
         yield piece;
         await breathe();

@@ -3,6 +3,7 @@
 
 import type { BenchOptions, BenchProgress, BenchResult } from './bench.js';
 import type { Info, StoreTexts } from './cpu_engine.js';
+import type { DiffusionStreams } from './local_diffusion.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 import type { Backend, OpenModelOptions } from './open_model.js';
 import type { Spec } from './rpc.js';
@@ -90,7 +91,7 @@ export interface EngineCalls extends TrainCalls, MergeCalls {
   dispose: Spec<undefined, void>;
 }
 
-export interface EngineStreams {
+export interface EngineStreams extends DiffusionStreams {
   chat: Spec<ChatRequest, ChatCompletionChunk>;
   complete: Spec<CompletionRequest, Completion>;
 }

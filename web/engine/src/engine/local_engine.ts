@@ -3,13 +3,15 @@
 // Owns the model, its sources, adapters by name, sessions and the queue. Engine (engine.ts) is the
 // client: it reaches the calls below through rpc.ts or directly.
 
+import { checkKind } from '../api/diffusion_request.js';
 import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
+import { canvasOf, checked, padded } from './canvas.js';
 import {
   chatChunks, newHead, rawChunks, wholeChat, wholeText, type RawPrompt,
 } from './completions.js';
 import type { Place } from './completions_answer.js';
 import {
-  readChat, readCompletion, withMessages, type ChatOrder,
+  readChat, readCompletion, withMessages, type ChatOrder, type Order,
 } from '../api/completions_request.js';
 import type {
   AdapterUse, ChatCompletionChunk, ChatRequest, Completion, CompletionRequest,
@@ -17,7 +19,11 @@ import type {
 import type {
   About, AdapterInfo, AdapterRef, EngineCalls, EngineStreams, LoadParams,
 } from './engine_calls.js';
+import type { EditResult, EditStep } from '../api/diffusion_types.js';
 import { BezelError, show } from '../api/errors.js';
+import {
+  editSteps, planEdit, toldChat, toldText, type EditParams, type Told,
+} from './local_diffusion.js';
 import { estimateModel } from './local_estimate.js';
 import { mergeCalls } from '../train/local_merge.js';
 import { LocalTraining, type TrainCalls } from '../train/local_train.js';
@@ -63,6 +69,9 @@ interface Running {
 }
 
 const USUAL_ANSWER = 512; // tokens, where a request does not say
+
+const withUsage = <R extends ChatRequest | CompletionRequest>(request: R): R =>
+  ({ ...request, stream_options: { include_usage: true } });
 
 const disposed = (): BezelError => new BezelError('this engine was disposed', 'cancelled');
 
@@ -337,7 +346,8 @@ export class LocalEngine {
 
   chat(request: ChatRequest, signal: AbortSignal): AsyncGenerator<ChatCompletionChunk, void, void> {
     return this.answer(request, signal, async () => {
-      const order = await this.fitted(readChat(request, this.model.info), signal);
+      const order =
+        await this.fitted(this.fittingKind(readChat(request, this.model.info)), signal);
       if (this.end.signal.aborted) throw disposed();
       const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
       const head = newHead('chatcmpl-', request.model ?? this.name);
@@ -353,7 +363,8 @@ export class LocalEngine {
     request: CompletionRequest, signal: AbortSignal,
   ): AsyncGenerator<Completion, void, void> {
     return this.answer(request, signal, async () => {
-      const order = readCompletion(request), head = newHead('cmpl-', request.model ?? this.name);
+      const order = this.fittingKind(readCompletion(request));
+      const head = newHead('cmpl-', request.model ?? this.name);
       const prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
       if (this.end.signal.aborted) throw disposed();
       if (!prompts && !request.session)
@@ -402,6 +413,17 @@ export class LocalEngine {
         'there is nothing to go on from: the prompt is empty', 'argument', undefined, 'prompt',
       );
     return { ids, text: typeof prompt === 'string' ? prompt : this.model.detokenize(ids, true) };
+  }
+
+  /** What this kind of model can do, with the canvas that it begins with as tokens. */
+  private fittingKind<O extends Order>(order: O): O {
+    checkKind(this.model.info, order.options);
+    const { diffusion: given } = order.options, { n_canvas: n } = this.model.info;
+    if (!order.canvas && !given?.canvas) return order;
+    const canvas = order.canvas
+      ? canvasOf(this.model, order.canvas)
+      : checked(padded(given?.canvas ?? [], given?.fixed ?? [], n), n);
+    return { ...order, options: { ...order.options, diffusion: { ...given, ...canvas } } };
   }
 
   /** Without its oldest messages, where it may lose them and must: an answer needs room too. */
@@ -460,9 +482,9 @@ export class LocalEngine {
 
   private readonly ownCalls: Handlers<Omit<EngineCalls, Modelless | keyof TrainCalls>> = {
     chat: (request, { signal }) =>
-      wholeChat(this.chat({ ...request, stream_options: { include_usage: true } }, signal)),
+      wholeChat(this.chat(withUsage(request), signal)),
     complete: (request, { signal }) =>
-      wholeText(this.complete({ ...request, stream_options: { include_usage: true } }, signal)),
+      wholeText(this.complete(withUsage(request), signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
     detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
     countChat: async ({ request, history }) => this.chatTokens(request, history).length,
@@ -499,7 +521,21 @@ export class LocalEngine {
   readonly streams: Streams<EngineStreams> = {
     chat: (request, { signal }) => this.chat(request, signal),
     complete: (request, { signal }) => this.complete(request, signal),
+    diffuse: (request, { signal }) => toldText(this.complete(withUsage(request), signal)),
+    diffuseChat: (request, { signal }) => toldChat(this.chat(withUsage(request), signal)),
+    edit: (params, { signal }) => this.edit(params, signal),
   };
+
+  /** Words of an answer, written again. */
+  private edit(
+    params: EditParams, signal: AbortSignal,
+  ): AsyncGenerator<Told<EditStep, EditResult>, void, void> {
+    return this.answer(params, signal, async () => {
+      checkKind(this.model.info, { diffusion: {} });
+      const plan = planEdit(this.model, this.context, params);
+      return { ids: plan.ids, make: (enter) => editSteps(this.model, enter, params, plan) };
+    });
+  }
 
   private async bench(
     options: BenchOptions, signal: AbortSignal, progress: (p: BenchProgress) => void,

@@ -4,7 +4,7 @@
 // server, the command-line tool) sees only this.
 
 import type { Tier } from '../gpu/adapter.js';
-import type { Stop } from './boundary.js';
+import type { CanvasStop, Stop } from './boundary.js';
 import type { ChatTokens, GenerateOptions, Info } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from '../gpu/profile.js';
 import type { Source } from '../load/source.js';
@@ -46,6 +46,10 @@ export interface DeviceReport {
   /** For people: "nvidia hopper", "google swiftshader", "CPU (WebAssembly)". */
   name: string;
   tier: Tier | 'cpu';
+  /** Of a GPU: the device profile whose numbers are used ("nvidia", "apple" ..., "spec" for what is
+   *  not known), and whether few rows are read as int8 planes there (else as f32). */
+  profile?: string;
+  int8?: boolean;
   /** Why it is the CPU, where 'auto' found no GPU. */
   fallback?: string;
   limits: Record<string, number>;
@@ -75,6 +79,29 @@ export interface ConversationOptions extends GenerateOptions {
   ahead?: number;
 }
 
+/** A canvas of a diffusion model after a step. */
+export interface CanvasStep {
+  /** Which canvas of the text, from 0; which step of it, from 1, and of how many at most. */
+  canvas: number;
+  step: number;
+  steps: number;
+  temperature: number;
+  /** The most likely tokens: the text, should it stop here. */
+  tokens: Int32Array;
+  /** What the next step begins with: accepted tokens, and random ones. */
+  noisy: Int32Array;
+  /** Of each position: whether this step accepted it, and how unsure the model is, in nats. */
+  accepted: boolean[];
+  entropy: Float32Array;
+  /** Over the positions that are not fixed. */
+  meanEntropy: number;
+  /** Why it was the canvas's last step, if it was. */
+  stopped: CanvasStop;
+  /** With the last step: the tokens that are text, as far as the end or a limit, and the text that
+   *  became certain with them. */
+  final?: { ids: Int32Array; text: string };
+}
+
 /** A step of the GPU, dispatch by dispatch. */
 export interface StepProfile {
   dispatches: number;
@@ -102,6 +129,9 @@ export interface Conversation {
    *  the last piece taken are forgotten. A piece comes for every token, the one that ends the text
    *  included. */
   generate(options?: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void>;
+  /** Diffusion models only, whose `generate` is this without the steps: go on canvas by canvas, and
+   *  see each step. A canvas that the loop is left in is forgotten. */
+  denoise?(options?: ConversationOptions): AsyncGenerator<CanvasStep, { stop: Stop }, void>;
   /** Append tokens and see the logits after each of them; a row is good during the call only. After
    *  a signal, or when `each` throws, some of them are there. */
   logits(
@@ -239,6 +269,8 @@ export interface Model {
    *  token. */
   chatTokens(conversation: string, options?: { thinking?: boolean; history?: boolean }): ChatTokens;
   detokenize(ids: Int32Array, specials?: boolean): string;
+  /** The tokens that end a text. */
+  ends(): Int32Array;
   /** The source stays the caller's, and must outlive the adapter: a device that is lost is
    *  loaded again. */
   addAdapter(source: Source, options?: AdapterOptions): Promise<number>;

@@ -4,7 +4,7 @@
 // are used, because memory that grows leaves old ones behind, empty.
 
 import { BezelError, type ErrorKind } from '../api/errors.js';
-import { trainingUrl, wasmUrl } from '../beside.js';
+import { canvasUrl, trainingUrl, wasmUrl } from '../beside.js';
 import {
   readHostResult, STATUS, type Bytes, type Exports, type HostImports,
 } from './boundary.js';
@@ -39,7 +39,7 @@ export class Core {
   private vocab = 0; // of the engine that reads now
   private cause: unknown; // why the host failed to read
   private readonly known = new Map<number, KernelInfo>();
-  private brought = false; // training's kernels are there
+  private readonly brought = new Set<unknown>(); // who loaded files of kernels
 
   private constructor(module: WebAssembly.Module, gpu: Gpu | undefined) {
     const absent = () => {
@@ -215,11 +215,24 @@ export class Core {
   }
 
   /** Training's kernels, which are downloaded when a training begins. */
-  async bringTraining(): Promise<void> {
-    if (this.brought) return;
-    const text = await loadTrainingKernels();
+  bringTraining(): Promise<void> {
+    return this.bring(loadTrainingKernels);
+  }
+
+  /** A canvas's, which are downloaded before a session of a diffusion model is opened. */
+  bringCanvas(): Promise<void> {
+    return this.bring(loadCanvasKernels);
+  }
+
+  get hasCanvas(): boolean {
+    return this.brought.has(loadCanvasKernels);
+  }
+
+  private async bring(file: () => Promise<Uint8Array<ArrayBuffer>>): Promise<void> {
+    if (this.brought.has(file)) return;
+    const text = await file();
     this.with(text, (p, n) => this.checkNumber(this.exports.bz_wasm_kernels_bring(p, n)));
-    this.brought = true;
+    this.brought.add(file);
   }
 }
 
@@ -245,3 +258,7 @@ export const loadWasm = (): Promise<Uint8Array<ArrayBuffer>> => load(wasmUrl(), 
 /** The sources of training's kernels, which nothing else downloads. */
 export const loadTrainingKernels = (): Promise<Uint8Array<ArrayBuffer>> =>
   load(trainingUrl(), 'the kernels for training');
+
+/** The sources of a canvas's kernels, which a diffusion model downloads. */
+export const loadCanvasKernels = (): Promise<Uint8Array<ArrayBuffer>> =>
+  load(canvasUrl(), 'the kernels of a canvas');

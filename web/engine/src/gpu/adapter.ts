@@ -150,7 +150,7 @@ async function openDawn(toggles: readonly string[]): Promise<GPU> {
   const name = 'webgpu'; // not a literal in import(), so that bundlers for browsers leave it alone
   let module: { create(flags: string[]): GPU };
   try {
-    module = (await import(/* @vite-ignore */ name)) as typeof module;
+    module = (await import(name)) as typeof module;
   } catch (cause) {
     throw new Error('this Node has no WebGPU: install it with  npm install webgpu', { cause });
   }

@@ -37,6 +37,9 @@ function testsKernels(gpu: Gpu, { selfTest }: GpuOpenOptions): boolean {
   return selfTest ?? !gpu.info.software;
 }
 
+/** A plan that needs the kernels of a canvas, which are not there yet. */
+class NeedsCanvas extends Error {}
+
 export class GpuEngine {
   private readonly sessions = new Set<SessionPtr>();
   private readonly report = new Map<string, SelfTest>(); // of the self-test
@@ -44,6 +47,9 @@ export class GpuEngine {
   readonly validation: KernelValidation;
   /** The per-layer embedding table, where the load did not wait for it, or left it in the file. */
   private readonly table: Table | undefined;
+  /** For DeviceReport. */
+  private readonly profile: string;
+  private readonly int8: boolean;
   /** With what a step of one token was recorded last (GpuSession.adapted). */
   stepped: number | undefined;
 
@@ -56,11 +62,13 @@ export class GpuEngine {
     public estimate: Readonly<Estimate>,
     rows: Rows | undefined,
     late: readonly number[] | undefined,
-    private readonly cutters: readonly number[],
+    private readonly repackers: readonly number[],
     private readonly refused: Map<number, string>,
     private readonly options: GpuOpenOptions,
     readonly info: Info,
   ) {
+    this.int8 = core.exports.bz_wasm_gpu_profile(ptr) === 1;
+    this.profile = core.resultText();
     this.validation = new KernelValidation(
       gpu,
       (group, signal) => this.validateMore(group, signal),
@@ -95,7 +103,7 @@ export class GpuEngine {
     const known = new Map(sources.map((s) => [core.addSource(s), s]));
     let engine: GpuEngine | undefined;
     try {
-      engine = GpuEngine.plan(core, gpu, known, options);
+      engine = await GpuEngine.planWithKernels(core, gpu, known, options);
       // the compiler has threads of its own, and takes longest: all else is done while they work
       await gpu.handedOut();
       signal?.throwIfAborted();
@@ -156,7 +164,7 @@ export class GpuEngine {
     let tell = hold;
     const cancel = (): void => stop.abort(signal?.reason);
     signal?.addEventListener('abort', cancel, { once: true });
-    const weights = upload(core, gpu, this.ptr, this.sources, this.cutters, {
+    const weights = upload(core, gpu, this.ptr, this.sources, this.repackers, {
       signal: stop.signal, onBytes: (loaded, total) => say({ phase: 'weights', loaded, total }),
     }).then(() => {
       tell = say;
@@ -231,7 +239,7 @@ export class GpuEngine {
       throw new BezelError(`${NO_MEMORY} for the per-layer embedding table`, 'memory');
     signal.throwIfAborted();
     core.exports.bz_wasm_gpu_resume_table(ptr);
-    await upload(core, gpu, ptr, this.sources, this.cutters, { signal, beside: true });
+    await upload(core, gpu, ptr, this.sources, this.repackers, { signal, beside: true });
     // its kernel is among those, and a step may be recorded anew without a look
     if (!this.validation.has(RESERVE.steps)) await this.validation.upTo(RESERVE.steps, signal);
   }
@@ -273,6 +281,27 @@ export class GpuEngine {
       : RESERVE.bytes;
   }
 
+  /** The same of a step of the session's canvas. */
+  awaitsCanvas(session: SessionPtr, horizon: number): Reserve {
+    const { awaited } = this.validation;
+    return awaited
+      ? this.core.exports.bz_wasm_gpu_canvas_awaits(session, horizon, ...awaited)
+      : RESERVE.bytes;
+  }
+
+  /** The header says whether it is a diffusion model: others download no kernels of a canvas. */
+  private static async planWithKernels(
+    core: Core, gpu: Gpu, sources: ReadonlyMap<number, Source>, options: GpuOpenOptions,
+  ): Promise<GpuEngine> {
+    try {
+      return GpuEngine.plan(core, gpu, sources, options);
+    } catch (e) {
+      if (!(e instanceof NeedsCanvas)) throw e;
+      await core.bringCanvas();
+      return GpuEngine.plan(core, gpu, sources, options);
+    }
+  }
+
   /** An engine with all its buffers counted; or why it does not fit. */
   private static plan(
     core: Core, gpu: Gpu, sources: ReadonlyMap<number, Source>, options: GpuOpenOptions,
@@ -283,11 +312,14 @@ export class GpuEngine {
       const ptr =
         core.with(openJson(sources, options), (p, n) => core.check(x.bz_wasm_engine_open(p, n)));
       try {
+        core.checkNumber(x.bz_wasm_engine_info(ptr));
+        const info = JSON.parse(core.resultText()) as Info;
+        if (info.n_canvas && !core.hasCanvas) throw new NeedsCanvas();
         let rows: Rows | undefined, late: number[] | undefined;
-        const cutters: number[] = [];
+        const repackers: number[] = [];
         if (places(gpu)) { // first, since the first windows wait for them
-          x.bz_wasm_gpu_upload_cuts(ptr);
-          cutters.push(...new Uint32Array(core.result().buffer).filter((pipeline) => pipeline));
+          x.bz_wasm_gpu_upload_kernels(ptr);
+          repackers.push(...new Uint32Array(core.result().buffer).filter((pipeline) => pipeline));
         }
         const leave = (): void => {
           x.bz_wasm_gpu_leave_table(ptr);
@@ -306,8 +338,6 @@ export class GpuEngine {
         );
         if (!estimate.fits)
           throw new BezelError(estimate.reason ?? 'this model does not fit', 'memory');
-        core.checkNumber(x.bz_wasm_engine_info(ptr));
-        const info = JSON.parse(core.resultText()) as Info;
         return new GpuEngine(
           core,
           gpu,
@@ -316,7 +346,7 @@ export class GpuEngine {
           estimate,
           rows,
           late,
-          cutters,
+          repackers,
           refused,
           { ...options, context: estimate.context },
           info,
@@ -374,8 +404,8 @@ export class GpuEngine {
     const { name, limits } = this.gpu.info;
     const best: Tier = limits.hasMatrix ? 'matrix' : limits.subgroupMax ? 'subgroup' : 'plain';
     return {
-      backend: 'gpu', name, tier: this.options.tier ?? best, limits: { ...limits },
-      selfTest: [...this.report.values()],
+      backend: 'gpu', name, tier: this.options.tier ?? best, profile: this.profile, int8: this.int8,
+      limits: { ...limits }, selfTest: [...this.report.values()],
     };
   }
 

@@ -7,14 +7,17 @@
 
 import type { Device, Tier } from './adapter.js';
 import type { Stop } from '../engine/boundary.js';
-import { addAdapter, type ChatTokens, type Info, type StoreTexts } from '../engine/cpu_engine.js';
+import { piecesOf } from '../engine/canvas.js';
+import {
+  addAdapter, endsOf, type ChatTokens, type Info, type StoreTexts,
+} from '../engine/cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
 import type { GpuSession } from './gpu_session.js';
 import { GpuTraining } from '../train/gpu_training.js';
 import type {
-  AdapterOptions, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece, Preview,
-  Progress, ReadOptions, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes,
+  AdapterOptions, CanvasStep, Conversation, ConversationOptions, DeviceReport, Memory, Model, Piece,
+  Preview, Progress, ReadOptions, SelfTest, StepProfile, Training, TrainingTexts, TrainingWishes,
 } from '../engine/model.js';
 import { bandwidth } from './profile.js';
 import { openWithFetches, type Source } from '../load/source.js';
@@ -141,6 +144,10 @@ export class GpuModel implements Model {
 
   detokenize(ids: Int32Array, specials = false): string {
     return this.current.detokenize(ids, specials);
+  }
+
+  ends(): Int32Array {
+    return endsOf(this.current.core, this.current.ptr);
   }
 
   async addAdapter(source: Source, options: AdapterOptions = {}): Promise<number> {
@@ -297,6 +304,7 @@ async function openSession(
 
 export class GpuConversation implements Conversation {
   readonly context: number;
+  readonly denoise?: NonNullable<Conversation['denoise']>;
   private readonly turn = new Turn('this conversation is busy');
   private readonly closing = new AbortController();
 
@@ -306,6 +314,7 @@ export class GpuConversation implements Conversation {
     private readonly onClose: () => void,
   ) {
     this.context = session.context;
+    if (model.info.n_canvas) this.denoise = (options) => this.steps(options);
   }
 
   get tokens(): Int32Array {
@@ -386,7 +395,47 @@ export class GpuConversation implements Conversation {
     );
   }
 
-  async *generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+  generate(options: ConversationOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
+    return this.denoise ? piecesOf(this.denoise(options)) : this.drawn(options);
+  }
+
+  /** A canvas whose device is lost begins anew: its random tokens are the same. */
+  private async *steps(
+    options: ConversationOptions = {},
+  ): AsyncGenerator<CanvasStep, { stop: Stop }, void> {
+    const leave = this.turn.begin(), signal = this.withClosing(options.signal);
+    const begun = { tokens: 0, canvases: 0 };
+    try {
+      for (let tries = 1; ; tries++) {
+        const engine = await this.model.alive();
+        try {
+          const steps =
+            (await this.sessionOn(engine, signal)).denoise({ ...options, signal }, begun);
+          try {
+            for (;;) {
+              const next = await steps.next();
+              if (next.done) return next.value;
+              const { final } = next.value;
+              begun.tokens += final?.ids.length ?? 0;
+              begun.canvases += +(final !== undefined);
+              tries = 1;
+              yield next.value;
+            }
+          } finally {
+            await steps.return({ stop: 'cancelled' });
+          }
+        } catch (e) {
+          if (signal.aborted) return { stop: 'cancelled' };
+          if (!engine.gpu.isLost || tries === PATIENCE) throw asDeviceError(e);
+        }
+      }
+    } finally {
+      leave();
+      this.settle();
+    }
+  }
+
+  private async *drawn(options: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void> {
     const leave = this.turn.begin(), signal = this.withClosing(options.signal);
     try {
       for (let drawn = 0, tries = 1; ; tries++) {

@@ -9,11 +9,12 @@ import {
   type Bytes, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr, type Stop,
 } from '../engine/boundary.js';
 import { optionsJson, type GenerateOptions } from '../engine/cpu_engine.js';
+import { GpuCanvas, type Begun } from './gpu_canvas.js';
 import { GpuDecoder } from './gpu_decoder.js';
 import type { GpuEngine } from './gpu_engine.js';
 import type { Read } from './gpu_queue.js';
 import { Logprobs } from '../engine/logprobs.js';
-import type { Piece, ReadOptions, StepProfile } from '../engine/model.js';
+import type { CanvasStep, Piece, ReadOptions, StepProfile } from '../engine/model.js';
 import { profile } from './profile.js';
 import { memorySource } from '../load/source.js';
 import { stopped } from '../engine/turns.js';
@@ -62,6 +63,7 @@ export class GpuSession {
   private p: SessionPtr;
   private readonly decodes: (Recorded | undefined)[] = []; // one token, by historyOf() its position
   private whole: Recorded | undefined; // a batch whose logits nobody wants
+  private readonly canvas: GpuCanvas | undefined; // of a diffusion model
   /** The last token, where it was drawn and no step has read it: the core's session is without it.
    *  Whoever goes on reads it first. */
   unread: number | undefined;
@@ -71,6 +73,7 @@ export class GpuSession {
     this.p = p;
     this.context = this.x.bz_wasm_session_context(p);
     this.batch = Math.min(batch, this.context);
+    this.canvas = engine.info.n_canvas ? new GpuCanvas(this) : undefined;
   }
 
   private get x(): Exports {
@@ -92,6 +95,7 @@ export class GpuSession {
   close(): void {
     if (!this.p) return;
     for (const program of [...this.decodes, this.whole]) this.forget(program);
+    this.canvas?.close();
     this.x.bz_wasm_session_close(this.p);
     this.engine.forget(this.p);
     this.p = 0 as SessionPtr;
@@ -266,8 +270,9 @@ export class GpuSession {
     }
   }
 
-  /** Append tokens, so that the next one can be drawn: the last batch is under way then, and what
-   *  follows is queued behind it. A signal, or a failure, leaves those that were read. */
+  /** Append tokens, so that the next one can be drawn, or a canvas denoised: the last batch is
+   *  under way then, and what follows is queued behind it. A signal, or a failure, leaves the
+   *  tokens that were read. */
   async read(ids: Int32Array, { signal, onProgress, between }: ReadOptions = {}): Promise<void> {
     let before: Promise<void> | undefined;
     ids = this.withUnread(ids);
@@ -276,7 +281,8 @@ export class GpuSession {
       await between?.();
       if (signal?.aborted) throw stopped(signal);
       const end = Math.min(ids.length, at + this.batch);
-      await this.readBatch(ids.subarray(at, end), end === ids.length ? 1 : 0, { signal });
+      const nLogits = end === ids.length && !this.canvas ? 1 : 0;
+      await this.readBatch(ids.subarray(at, end), nLogits, { signal });
       const done = end < ids.length ? this.engine.gpu.done() : undefined;
       done?.catch(() => undefined); // it is awaited below, or the next step fails alike
       await before; // two batches are queued at most, so that a signal is heard
@@ -317,11 +323,14 @@ export class GpuSession {
     }
   }
 
-  /** Append tokens and draw one, dispatch by dispatch where `timed`. Truncate to 0 afterwards. */
+  /** Append tokens and draw one, dispatch by dispatch where `timed`. Truncate to 0 afterwards. Of a
+   *  diffusion model: append several, or, for a single one, a step of the canvas instead. */
   async profile(ids: Int32Array, timed: boolean): Promise<StepProfile> {
     const { core, gpu } = this.engine;
     await this.engine.whole(); // which would come in between
     await this.readUnread();
+    if (this.canvas && ids.length === 1) return this.canvas.profile(timed);
+    if (this.canvas) return this.profileRead(ids, timed);
     const draw = core.with('{"temperature":0}', (p, n) =>
       core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n, 0 as Bytes, 0)));
     const programs: Recorded[] = [];
@@ -343,7 +352,31 @@ export class GpuSession {
     }
   }
 
+  private async profileRead(ids: Int32Array, timed: boolean): Promise<StepProfile> {
+    const { core, gpu } = this.engine;
+    const program = await this.record(() =>
+      this.x.bz_wasm_gpu_record(this.ptr, ids.length, 0, this.position + ids.length));
+    try {
+      this.input(ids);
+      core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_advance(this.ptr, p, n, 0)));
+      return {
+        dispatches: gpu.dispatches(program.number),
+        kernels: timed ? await profile(gpu, program.number) : [],
+      };
+    } finally {
+      this.forget(program);
+    }
+  }
+
   // ---- generating ----
+
+  /** Go on from the last token, canvas by canvas: a diffusion model. */
+  denoise(
+    options: DrawOptions, begun: Begun,
+  ): AsyncGenerator<CanvasStep, { stop: Stop }, void> {
+    if (!this.canvas) throw new BezelError('this model has no canvas', 'argument');
+    return this.canvas.denoise(options, begun);
+  }
 
   /** Go on from the last token. Leave the loop, or use the signal, to stop; the session then holds
    *  exactly the tokens of the pieces that came out. */

@@ -1,7 +1,7 @@
 // upload - weights on their way from their sources to the device.
 //
 // A window of a file goes one of two ways. Where its bytes are only moved, it is placed: the source
-// reads straight into a mapped buffer, and the device copies it to its place or cuts it apart with
+// reads straight into a mapped buffer, and the device copies it to its place or repacks it with
 // a kernel; nothing else touches a byte. Where weights are converted or rows padded, the core does
 // it: the window is read into memory of the host's, never into the module's (that may grow and move
 // while a read is under way), repacked there, and written. What is on its way is bounded on every
@@ -41,7 +41,7 @@ export function places(gpu: Gpu): boolean {
 }
 
 /** Every window of the engine's weights that is on the core's list. `sources` has them by the
- *  numbers that the core knows; `cutters` are the pipelines that cut and turn blocks. Once the
+ *  numbers that the core knows; `repackers` are the pipelines that repack blocks. Once the
  *  signal is aborted, nothing of the core is held or used any more; memory that a source still
  *  writes to is there until this has settled. */
 export async function upload(
@@ -49,11 +49,11 @@ export async function upload(
   gpu: Gpu,
   engine: EnginePtr,
   sources: ReadonlyMap<number, Source>,
-  cutters: readonly number[],
+  repackers: readonly number[],
   { signal, beside = false, onBytes = () => {} }: UploadOptions,
 ): Promise<void> {
   const pump =
-    new Pump(core, gpu, engine, sources, cutters, beside ? LANES_BESIDE : LANES, onBytes);
+    new Pump(core, gpu, engine, sources, repackers, beside ? LANES_BESIDE : LANES, onBytes);
   // not in a later turn: the engine may be closed by then
   const { aborted, off } = aborting(signal), stop = (): void => pump.stop();
   signal.addEventListener('abort', stop, { once: true });
@@ -81,7 +81,7 @@ class Pump {
   private readonly lanes: Lane[];
   private readonly total: number;
   private readonly placed: number; // bytes of a window that is placed, at most; 0: none is
-  private readonly cutting: Promise<unknown>; // the kernels are there
+  private readonly repacking: Promise<unknown>; // the kernels are there
   private bytes = 0 as Bytes; // room for one window's bytes in the module
   private room = 0;
   private scratch: [number, GPUBuffer] | undefined; // which the kernel reads
@@ -95,7 +95,7 @@ class Pump {
     private readonly gpu: Gpu,
     private readonly engine: EnginePtr,
     private readonly sources: ReadonlyMap<number, Source>,
-    cutters: readonly number[],
+    repackers: readonly number[],
     lanes: number,
     private readonly onBytes: (done: number, total: number) => void,
   ) {
@@ -112,8 +112,8 @@ class Pump {
         mapped: Promise.resolve(), direct: undefined,
       }),
     );
-    this.cutting = Promise.all(cutters.map((pipeline) => gpu.compiledPipeline(pipeline)));
-    this.cutting.catch(() => {}); // heard by who needs it
+    this.repacking = Promise.all(repackers.map((pipeline) => gpu.compiledPipeline(pipeline)));
+    this.repacking.catch(() => {}); // heard by who needs it
   }
 
   /** Make what windows are placed through, before the first of them: a device that has no room
@@ -183,7 +183,7 @@ class Pump {
       offset, new Uint8Array(staging.getMappedRange(0, Math.ceil(n / 8) * 8), 0, n),
     );
     if (source.direct) lane.direct = read;
-    await Promise.all([read, this.cutting]);
+    await Promise.all([read, this.repacking]);
     lane.direct = undefined;
     if (this.closed) return;
     staging.unmap();

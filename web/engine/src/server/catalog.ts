@@ -105,7 +105,7 @@ export class Catalog {
   /** What this engine might run; the store comes first where names are the same. */
   async list(): Promise<StoredModel[]> {
     const stored = ((await this.store?.list()) ?? []).filter((m) =>
-      m.kind === 'model' && /^gemma4|^$/.test(m.family ?? ''));
+      m.kind === 'model' && /^(gemma4|diffusion-gemma|$)/.test(m.family ?? ''));
     const names = new Set(stored.map((m) => m.name.toLowerCase()));
     const others = [...this.shipped.values()].map((s) => s.entry).filter((e) =>
       !names.has(e.name.toLowerCase()));

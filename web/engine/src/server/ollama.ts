@@ -59,9 +59,11 @@ export function parseKeepAlive(value: unknown): number | undefined {
   return ms < 0 ? Infinity : ms;
 }
 
-/** The engine has these under the same names; the last ones it takes where they ask for nothing. */
+/** The engine has these under the same names; the last ones it takes where they ask for nothing.
+ *  `diffusion` is not Ollama's: how a diffusion model denoises. */
 const optionNames = new Set([
-  'temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty', 'frequency_penalty',
+  'diffusion', 'temperature', 'top_p', 'top_k', 'min_p', 'seed', 'stop', 'presence_penalty',
+  'frequency_penalty',
   'repeat_penalty', 'repeat_last_n',
   'typical_p', 'tfs_z', 'mirostat', 'mirostat_tau', 'mirostat_eta',
 ]);
