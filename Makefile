@@ -14,7 +14,7 @@ LDLIBS   = -lm -lpthread
 $(BUILD)/src/ops/ops_cpu_fast.o $(BUILD)/src/ops/ops_cpu_dot.o: CFLAGS += -ffp-contract=fast \
     $(if $(filter gcc cc,$(notdir $(CC))),-Wno-psabi)
 
-LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c \
+LIB_SRC  = $(sort $(wildcard src/*.c src/base/*.c src/io/*.c src/text/*.c src/grammar/*.c \
            src/quant/*.c src/ops/*.c src/tape/*.c src/model/*.c src/train/*.c src/gpu/*.c))
 CLI_SRC  = $(sort $(wildcard src/cli/*.c))
 TEST_SRC = $(sort $(wildcard tests/test_*.c))

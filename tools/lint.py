@@ -19,14 +19,15 @@ ALLOWED = {
     "quant": {"base", "."},
     "io": {"base", "quant", "."},
     "text": {"base", "io", "."},
+    "grammar": {"base", "text", "."},
     "ops": {"base", "quant", "io", "."},
     "tape": {"base", "quant", "io", "ops", "."},
     "model": {"base", "quant", "io", "ops", "tape", "."},
     "gpu": {"base", "quant", "io", "ops", "tape", "gen", "."},
     "train": {"base", "quant", "io", "text", "ops", "tape", "model", "."},
     # src/*.c: the public interface
-    "": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "gpu", "."},
-    "cli": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "", "."},
+    "": {"base", "quant", "io", "text", "grammar", "ops", "tape", "model", "train", "gpu", "."},
+    "cli": {"base", "quant", "io", "text", "grammar", "ops", "tape", "model", "train", "", "."},
     # the browser's entry
     "wasm": {"base", "quant", "io", "text", "ops", "tape", "model", "train", "gpu", "gen", "cli",
              "", "."},

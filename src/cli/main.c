@@ -22,6 +22,7 @@ static const struct {
     { "tokenize", cmd_tokenize, "text to token ids" },
     { "detokenize", cmd_detokenize, "token ids to text" },
     { "render", cmd_render, "a conversation to the prompt" },
+    { "grammar", cmd_grammar, "check and measure schemas, patterns and grammars" },
     { "logits", cmd_logits, "the best next tokens at every position" },
     { "canvas", cmd_canvas, "the logits of a diffusion model's canvas" },
     { "train", cmd_train, "learn a LoRA adapter from conversations" },

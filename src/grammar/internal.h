@@ -1,0 +1,45 @@
+/* internal.h - a compiled grammar as the files of this module see it. Private to src/grammar. */
+#ifndef BEZEL_GRAMMAR_INTERNAL_H
+#define BEZEL_GRAMMAR_INTERNAL_H
+
+#include "base/json.h"
+#include "grammar/grammar.h"
+#include "grammar/re.h"
+
+/* Alternatives at one place, and nesting, that are still followed. */
+enum { MAX_ALTERNATIVES = 600, MAX_LEVELS = 128, MAX_THREADS = 2000, MAX_VISITS = 400000 };
+
+enum draft_number { DRAFT_4 = 4, DRAFT_6 = 6, DRAFT_7 = 7, DRAFT_2019 = 2019, DRAFT_2020 = 2020 };
+
+/* A document or a part of one that has an address ($id). */
+struct resource {
+    const struct json *json;
+    struct str uri;
+    enum draft_number draft;
+};
+
+struct schema_set {
+    struct arena arena; /* the parsed document */
+    const struct json *root;
+    struct resource *resources; /* the first is the whole document */
+    uint32_t n_resources, resources_cap;
+};
+
+struct grammar {
+    struct store s;
+    struct grammar_options options;
+    struct schema_set set;
+    node start; /* CONFIG */
+    struct mask_cache *masks;
+    const struct vocab *masks_of; /* the vocabulary that they are for */
+    /* Of f_value and f_empty: how deep they are inside one another, and what they came upon. */
+    uint32_t n_open, n_looking, n_looks;
+    bool hit_open, hit_looking;
+    bool placed;       /* the failure says where in the schema */
+    uint32_t n_visits; /* alternatives combined so far */
+};
+
+/* One more pair of alternatives was combined: too many is a failure. */
+void visit(struct grammar *g);
+
+#endif
