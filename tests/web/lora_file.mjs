@@ -65,16 +65,19 @@ const MODULES = {
   attn_output: 'self_attn.o_proj', ffn_gate: 'mlp.gate_proj', ffn_up: 'mlp.up_proj',
   ffn_down: 'mlp.down_proj',
 };
-const PASSES = { encoder: 'model.encoder.language_model.layers.', decoder: 'model.decoder.layers.' };
+const PASSES = {
+  encoder: 'model.encoder.language_model.layers.', decoder: 'model.decoder.layers.',
+};
 
-/** The same as PEFT writes it for DiffusionGemma, as the bytes of a safetensors file and its config:
- *  in each pass that `seeds` names, {encoder, decoder}, random numbers of its own. */
+/** The same as PEFT writes it for DiffusionGemma, as the bytes of a safetensors file and its
+ *  config: in each pass that `seeds` names, {encoder, decoder}, random numbers of its own. */
 export function peftFile(linears, rank, seeds, size = 0.3) {
   const data = [], header = {};
   let state, at = 0;
   const random = (scale) => ((state = (state * 48271) % 0x7fffffff) / 0x7fffffff - 0.5) * scale;
   const put = (name, rows, cols, scale) => {
-    const bytes = Buffer.from(Float32Array.from({ length: rows * cols }, () => random(scale)).buffer);
+    const bytes =
+      Buffer.from(Float32Array.from({ length: rows * cols }, () => random(scale)).buffer);
     header[`base_model.model.${name}.weight`] = {
       dtype: 'F32', shape: [rows, cols], data_offsets: [at, (at += bytes.length)],
     };
@@ -86,8 +89,9 @@ export function peftFile(linears, rank, seeds, size = 0.3) {
       const [, layer, what] = /^blk\.(\d+)\.(\w+)\.weight$/.exec(name) ?? [];
       const [, self] = SELF_CONDITIONING.exec(name) ?? [];
       if (self && pass === 'encoder') continue;
-      const module =
-        self ? `model.decoder.self_conditioning.${self}_proj` : `${prefix}${layer}.${MODULES[what]}`;
+      const module = self
+        ? `model.decoder.self_conditioning.${self}_proj`
+        : `${prefix}${layer}.${MODULES[what]}`;
       put(`${module}.lora_A`, rank, cols, 3.5 / Math.sqrt(cols));
       put(`${module}.lora_B`, rows, rank, (3.5 * size) / Math.sqrt(rank));
     }
