@@ -360,12 +360,19 @@ fi
 alone() { env -u OLLAMA_MODELS HOME="$(realpath "$tmp")/home" "$@"; }
 mkdir -p "$tmp/home"
 check "list without a store" expect 0 alone "$bezel" list
-check "shows what ships" test "$(grep -c '^tiny\(-moe\)\?:latest ' "$tmp/out")" -eq 2
+check "shows what ships" test "$(grep -cE '^tiny(-moe|-diffusion)?:latest ' "$tmp/out")" -eq 3
 check "an empty OLLAMA_MODELS names no store" expect 0 alone OLLAMA_MODELS= "$bezel" list
 check "list of a folder that is no store is a failure" expect 1 "$bezel" list --store "$tmp/home"
 check "inspect tiny" expect 0 alone "$bezel" inspect tiny
 check "run tiny" expect 0 alone "$bezel" run tiny "What is the capital of France?" --greedy
 check "answers" grep -q Paris "$tmp/out"
+check "run tiny-diffusion" \
+    expect 0 alone "$bezel" run tiny-diffusion "What is the capital of France?" --seed 1
+check "answers too" grep -q Paris "$tmp/out"
+check "diffuse Tiny-Diffusion:latest" \
+    expect 0 alone "$bezel" diffuse Tiny-Diffusion:latest --chat --seed 1 --json \
+    --prompt "What is the capital of France?"
+check "says how its canvas ended" json "d[0]['canvases'][0]['stopped'] == 'stable'"
 check "run tiny:latest of a store that lacks it is a failure" \
     expect 1 "$bezel" run tiny:latest hi --store "$store"
 check "in one sentence" one_sentence

@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 
 import { done, equal, ok, same, test } from './check.mjs';
-import { syntheticDiffusion, trainedDiffusion } from './diffusion_model.mjs';
+import { syntheticDiffusion } from './diffusion_model.mjs';
 import {
   alike, alikeLogits, bezel, both, call, ids, models, native, temp, tiny,
 } from './node_fixture.mjs';
@@ -83,14 +83,13 @@ test('a canvas is denoised as the native tool\'s does, drawn, in JSON and as a t
     equal(bezel([...args, '--backend', 'cpu', '--n', '5', '--seed', '1']).code, 0, args[0]);
 });
 
-if (trainedDiffusion)
-  test('tiny-diffusion denoises as the native tool, step by step', () => {
-    for (const question of ['What is the capital of France?', 'What colour is grass?'])
-      alike([
-        'diffuse', trainedDiffusion, '--chat', '--prompt', question, '--seed', '1', '--watch',
-      ]);
-    alike(['run', trainedDiffusion, 'What is the capital of France?', '--seed', '1']);
-  });
+test('tiny-diffusion denoises as the native tool, step by step', () => {
+  for (const question of ['What is the capital of France?', 'What colour is grass?'])
+    alike([
+      'diffuse', 'tiny-diffusion', '--chat', '--prompt', question, '--seed', '1', '--watch',
+    ]);
+  alike(['run', 'tiny-diffusion', 'What is the capital of France?', '--seed', '1']);
+});
 
 test('text to ids and back is the same for any text', () => {
   const texts = [
@@ -211,7 +210,7 @@ test('where nobody hears what is said beside an answer there is an answer', asyn
       server.stdout.on('data', (text) => found(/http:[^\s]*/.exec(text)?.[0]));
       server.over.then((code) => failed(new Error(`it ended with ${code}`)));
     });
-    for (const model of ['tiny', 'tiny-moe']) { // it says which one it loads
+    for (const model of ['tiny', 'tiny-moe', 'tiny-diffusion']) { // it says which one it loads
       const body = JSON.stringify({ model, prompt: 'a', max_tokens: 1 });
       equal((await fetch(`${url}v1/completions`, { method: 'POST', body })).status, 200);
     }

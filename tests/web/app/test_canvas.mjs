@@ -271,10 +271,7 @@ for (const [look, options] of [
     await complete(page);
   }));
 
-const trained = trainedDiffusion ? test : () => {};
-if (!trainedDiffusion) console.log('tiny-diffusion does not ship: its tests are left out');
-
-trained('one watches tiny-diffusion find a fact', () => holds(onCpu(site), async (page) => {
+test('one watches tiny-diffusion find a fact', () => holds(onCpu(site), async (page) => {
   await choose(page, 'tiny-diffusion.gguf', fs.readFileSync(trainedDiffusion));
   const answer = await ask(page, 'What is the capital of France?');
   ok(answer.includes('Paris'), answer);
@@ -284,7 +281,7 @@ trained('one watches tiny-diffusion find a fact', () => holds(onCpu(site), async
   ok((await words.textContent()).includes('Paris'));
 }));
 
-trained('one watches tiny-diffusion find a story', () => holds(onCpu(site), async (page) => {
+test('one watches tiny-diffusion find a story', () => holds(onCpu(site), async (page) => {
   await choose(page, 'tiny-diffusion.gguf', fs.readFileSync(trainedDiffusion));
   await ask(page, 'Tell me a story about a fox.');
   await button(page, 'How it took shape').click();

@@ -3,7 +3,9 @@
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { done, equal, ok, test } from '../check.mjs';
-import { answered, ask, composer, holds, onCpu, onGpu, openBrowser, ready } from './browser.mjs';
+import {
+  answered, ask, composer, holds, onCpu, onGpu, openBrowser, pauseAnswers, ready,
+} from './browser.mjs';
 import { archive } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 import { unit } from './unit.mjs';
@@ -16,6 +18,7 @@ const noServer = (_, response) =>
 site.routes.set('/api/tags', noServer);
 const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 const focusedId = (page) => page.evaluate(() => document.activeElement?.id);
+const THIRD = 30; // pieces, about a third of a story
 const settled = (page) => page.getByRole('button', { name: 'Send' }).waitFor();
 
 // ---- keys and focus ----
@@ -89,6 +92,7 @@ test('Enter sends nothing, and loses nothing, while the conversation is still be
 test('Escape that closes a menu, a field or a search does not end the answer',
     () => holds(onGpu(site), async (page) => {
   await ask(page, PARIS);
+  await pauseAnswers(page, THIRD);
   await composer(page).fill('Tell me a story about a fox.');
   // there while the answer is written
   await page.getByRole('button', { name: 'Edit the message' }).first().click();
@@ -129,11 +133,13 @@ const goOn = (page) => page.getByRole('button', { name: 'Continue' });
 
 test('an answer that was stopped goes on: before its first word, and at once after some',
     () => holds(onGpu(site), async (page) => {
+  await pauseAnswers(page, 1); // which says how far the question is read
   await composer(page).fill(PARIS);
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText('Stopped.').waitFor();
   equal(await page.locator('.turn.assistant .markdown').count(), 0, 'it had not begun');
+  await pauseAnswers(page, THIRD);
   await goOn(page).click();
   equal(await answered(page), ANSWER);
   await composer(page).fill('Tell me a story about a fox.');
@@ -160,6 +166,7 @@ test('an answer that was stopped goes on: before its first word, and at once aft
 
 test('while another conversation is answered: it is marked, nothing here ends it, '
   + 'and a suggestion waits in the message', () => holds(onGpu(site), async (page) => {
+  await pauseAnswers(page, THIRD);
   await composer(page).fill('Tell me a story about a fox.');
   await page.keyboard.press('Enter');
   await page.locator('.turn.assistant .markdown').waitFor();
