@@ -12,6 +12,7 @@
 
 #include "grammar/machine.h"
 #include "grammar/object.h"
+#include "grammar/regex.h"
 
 enum { S_SHAPE, S_COUNT, S_FOUND, S_OTHERS, S_PLACE, S_SEEN };
 enum { K_NAMES, K_OTHERS, K_PATTERNS };
@@ -19,10 +20,13 @@ enum { K_NAMES, K_OTHERS, K_PATTERNS };
 /* What does not change while an object is read: of a shape. */
 struct shape_info {
     node names; /* the tree of known names */
+    node bare;  /* expression: names as keys; in calls those without quotes */
+    node odd;   /* in calls: names that need them */
     uint32_t n_patterns;
     bool plain; /* a name of no pattern may come */
     bool unknown;
     bool *possible; /* of each member: there is a value for it */
+    bool *quoted;   /* of each member, in calls: its name cannot be bare */
 };
 
 struct view {
@@ -58,6 +62,27 @@ static node unknown_formula(struct grammar *g, const struct object *o, const boo
     return f;
 }
 
+/* Keys of calls that are read back as they are without quotes: as chat_call.c reads them. */
+static node bare_names(struct store *s)
+{
+#define SIGNS "\\x00:,{}\\[\\]\""
+#define SPACE "\\s\\x1c-\\x1f\\x85"
+    return regex_whole(s, str_of("[^'" SIGNS SPACE "](?:[^" SIGNS "]*[^" SIGNS SPACE "])?"));
+}
+
+/* How names become keys. */
+static void find_forms(struct grammar *g, const struct object *o, struct shape_info *i)
+{
+    struct store *s = &g->s;
+    i->bare = o->names;
+    if (!g->calls) return;
+    node bare = bare_names(s);
+    i->bare = re_and2(s, o->names, bare);
+    i->odd = re_and2(s, o->names, re_not(s, bare));
+    for (uint32_t k = 0; k < o->n_members; k++)
+        i->quoted[k] = !re_matches(s, bare, store_text(s, o->members[k].name));
+}
+
 static node names_tree(struct grammar *g, const struct object *o)
 {
     struct str *v = mem_alloc(o->n_members, sizeof *v);
@@ -72,9 +97,10 @@ static const struct shape_info *shape_info(struct grammar *g, node shape, const 
 {
     struct shape_info *i = g->s.nodes[shape].data;
     if (i) return i;
-    i = store_alloc(&g->s, sizeof *i / 4 + 1 + o->n_members / 4 + 1);
+    i = store_alloc(&g->s, sizeof *i / 4 + 1 + o->n_members / 2 + 1);
     if (!i) return NULL;
     i->possible = (bool *)(i + 1);
+    i->quoted = i->possible + o->n_members;
     i->names = names_tree(g, o);
     for (uint32_t k = 0; k < o->n_members; k++) i->possible[k] = !f_empty(g, o->members[k].f);
     const uint32_t *at = o->groups;
@@ -84,6 +110,7 @@ static const struct shape_info *shape_info(struct grammar *g, node shape, const 
     i->plain = none && !f_empty(g, unknown_formula(g, o, none));
     mem_free(none);
     i->unknown = re_live(&g->s, o->names) && (i->plain || i->n_patterns);
+    find_forms(g, o, i);
     if (g->s.status) return NULL;
     g->s.nodes[shape].data = i;
     return i;
@@ -180,7 +207,8 @@ static bool is_allowed(const struct view *v, const struct plan *p, uint32_t i)
            v->w[S_COUNT] + left_from(v, i) >= v->o.least;
 }
 
-static node key_start(const struct view *v)
+/* Before the first character of a key. */
+static node key_start(const struct view *v, enum lift kind, node names)
 {
     struct store *s = &v->g->s;
     struct vec x = { 0 };
@@ -191,13 +219,30 @@ static node key_start(const struct view *v)
         struct group group = object_group(&at);
         for (uint32_t k = 0; k < group.n_patterns; k++) vec_push(s, &x, group.patterns[k].a);
     }
-    vec_push(s, &x, v->o.names);
+    vec_push(s, &x, names);
     for (uint32_t i = 0; i < v->o.n_some; i++) vec_push(s, &x, v->o.some[i].a);
     vec_push(s, &x, v->info->plain ? re_any_text(s) : 0);
-    node key =
-        lift_start(s, v->g->options.any_form ? LIFT_JSON : LIFT_PLAIN, re_tuple(s, x.w, x.n));
+    node key = lift_start(s, kind, re_tuple(s, x.w, x.n));
     vec_free(&x);
     return key;
+}
+
+/* Can a member that may come next have a key of this form? */
+static bool has_form(const struct view *v, const struct object_info *i, bool quoted)
+{
+    if (i->unknown && re_live(&v->g->s, quoted ? v->info->odd : v->info->bare)) return true;
+    for (uint32_t k = 0; k < v->o.n_members; k++)
+        if (bit(i->allowed, k) && v->info->quoted[k] == quoted) return true;
+    return false;
+}
+
+static void start_keys(const struct view *v, struct object_info *i)
+{
+    const struct shape_info *s = v->info;
+    enum lift kind = v->g->calls ? LIFT_BARE : v->g->options.any_form ? LIFT_JSON : LIFT_PLAIN;
+    if (has_form(v, i, false)) i->key = key_start(v, kind, s->bare);
+    if (has_form(v, i, true)) i->quoted_key = key_start(v, LIFT_CALL, s->odd);
+    i->may_go_on = i->key || i->quoted_key;
 }
 
 const struct object_info *object_info(struct grammar *g, node state)
@@ -210,17 +255,13 @@ const struct object_info *object_info(struct grammar *g, node state)
     if (!i) return NULL;
     struct plan p = make_plan(&v);
     bool all_found = v.w[S_FOUND] == (v.o.n_some < 32 ? (1u << v.o.n_some) - 1 : UINT32_MAX);
-    for (uint32_t k = 0; k < v.o.n_members; k++) {
-        if (!is_allowed(&v, &p, k)) continue;
-        i->allowed[k / 32] |= 1u << k % 32;
-        i->may_go_on = true;
-    }
+    for (uint32_t k = 0; k < v.o.n_members; k++)
+        if (is_allowed(&v, &p, k)) i->allowed[k / 32] |= 1u << k % 32;
     i->unknown =
         v.info->unknown && p.room > p.n_missing && (g->options.any_form || p.n_missing == 0);
-    i->may_go_on |= i->unknown;
-    i->any_name = i->unknown && v.info->n_patterns == 0 && v.o.names == re_any_text(&g->s);
+    i->any_name = i->unknown && v.info->n_patterns == 0 && v.info->bare == re_any_text(&g->s);
     i->may_close = p.n_missing == 0 && v.w[S_COUNT] >= v.o.least && all_found;
-    i->key = i->may_go_on ? key_start(&v) : 0;
+    start_keys(&v, i);
     if (g->s.status) return NULL;
     g->s.nodes[state].data = i;
     return i;
@@ -258,23 +299,19 @@ static bool unknown_lives(struct view *v, node tuple)
     return lives;
 }
 
-static bool any_allowed(const struct object_info *i, uint32_t first, uint32_t end)
-{
-    for (uint32_t k = first; k < end; k++)
-        if (bit(i->allowed, k)) return true;
-    return false;
-}
-
-static bool tuple_lives(struct grammar *g, node state, const struct object_info *i, node tuple)
+static bool tuple_lives(struct grammar *g, node state, const struct object_info *i, node tuple,
+                        bool quoted)
 {
     struct view v;
     if (i->any_name) return true;
+    if (!look(g, state, &v)) return false;
     const uint32_t *w = node_words(&g->s, tuple);
     if (w[K_NAMES]) {
         const uint32_t *tree = node_words(&g->s, w[K_NAMES]);
-        if (any_allowed(i, tree[1] - 1, tree[2])) return true;
+        for (uint32_t k = tree[1] - 1; k < tree[2]; k++)
+            if (bit(i->allowed, k) && v.info->quoted[k] == quoted) return true;
     }
-    return i->unknown && look(g, state, &v) && unknown_lives(&v, tuple);
+    return i->unknown && unknown_lives(&v, tuple);
 }
 
 bool object_key_lives(struct grammar *g, node state, node lifted)
@@ -282,14 +319,15 @@ bool object_key_lives(struct grammar *g, node state, node lifted)
     const struct object_info *i = object_info(g, state);
     uint32_t first, last;
     node tuple = lift_re(&g->s, lifted);
+    bool quoted = lift_kind(&g->s, lifted) == LIFT_CALL;
     if (!i) return false;
     if (i->any_name || !lift_pending(&g->s, lifted, &first, &last))
-        return tuple_lives(g, state, i, tuple);
-    if (first == 0 && last == LAST_CP) return tuple_lives(g, state, i, tuple);
+        return tuple_lives(g, state, i, tuple, quoted);
+    if (first == 0 && last == LAST_CP) return tuple_lives(g, state, i, tuple, quoted);
     const struct steps *l = re_steps(&g->s, tuple);
     for (uint32_t k = 0; l && k < l->n; k++)
         if (l->at[k].first <= last && l->at[k].last >= first &&
-            tuple_lives(g, state, i, l->at[k].to))
+            tuple_lives(g, state, i, l->at[k].to, quoted))
             return true;
     return false;
 }
@@ -310,6 +348,7 @@ node object_key_base(struct grammar *g, node lifted)
 static node add_name(struct machine *m, node others, size_t from)
 {
     struct store *s = &m->g->s;
+    if (m->g->calls) return re_words_add(s, others, (struct str) { m->text + from, m->pos - from });
     struct arena a = { 0 };
     struct json *j = NULL;
     struct buf b = { 0 };
@@ -365,8 +404,9 @@ static void go_on(struct machine *m, const struct view *v, struct thread key, no
         if (!f_empty(g, all)) {
             node state = state_after(v, i, others, found | set);
             const struct object_info *after = object_info(g, state);
+            enum head head = lift_kind(&g->s, key.b) == LIFT_BARE ? H_VALUE : H_COLON;
             if (after && (after->may_close || after->may_go_on))
-                threads_put(g, out, thread_make(H_COLON, state, all, 0, key.below));
+                threads_put(g, out, thread_make(head, state, all, 0, key.below));
         }
         if (set == 0) break;
     }
@@ -382,7 +422,9 @@ void object_key_ends(struct machine *m, struct thread key, struct threads *out)
     const uint32_t *w = node_words(&g->s, lift_re(&g->s, key.b));
     if (w[K_NAMES] && re_nullable(&g->s, w[K_NAMES])) {
         uint32_t i = node_words(&g->s, w[K_NAMES])[0] - 1;
-        if (bit(info->allowed, i)) go_on(m, &v, key, v.o.members[i].f, i, v.w[S_OTHERS], out);
+        bool quoted = lift_kind(&g->s, key.b) == LIFT_CALL;
+        if (bit(info->allowed, i) && v.info->quoted[i] == quoted)
+            go_on(m, &v, key, v.o.members[i].f, i, v.w[S_OTHERS], out);
         return;
     }
     uint32_t n = v.info->n_patterns;
