@@ -39,8 +39,13 @@ static struct answer read_answer(const struct ids *path, bool by_tokens)
     buf_put(&a.content, "", 0);
     buf_put(&a.calls, "", 0);
     CHECK(chat_parser_open(&p, o, (struct chat_sink) { &a, on_event }, NULL) == BZ_OK);
-    for (size_t i = 0; by_tokens && i < path->n; i++)
-        CHECK(chat_parser_feed_token(p, t, path->data[i], NULL) == BZ_OK);
+    struct detok d = { 0 };
+    for (size_t i = 0; by_tokens && i < path->n; i++) {
+        struct buf piece = { 0 };
+        detok_feed(&d, t, path->data[i], true, &piece);
+        CHECK(chat_parser_feed(p, buf_str(&piece), NULL) == BZ_OK);
+        buf_free(&piece);
+    }
     if (!by_tokens) CHECK(chat_parser_feed(p, buf_str(&text), NULL) == BZ_OK);
     CHECK(chat_parser_end(p, NULL) == BZ_OK);
     chat_parser_close(p);

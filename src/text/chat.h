@@ -66,8 +66,8 @@ struct chat_parser_options {
     bool starts_in_thought;   /* the prompt already opened the thinking channel */
     const struct json *tools; /* for repairs that need a property's type; may be NULL; borrowed */
     /* The answer keeps to a constraint (grammar/constraint.h): calls need no repairs and are
-     * reported piece by piece, content keeps its leading space, and only tokens are tags, so it is
-     * fed by them. */
+     * reported piece by piece, content keeps its leading space, and text may spell tags. So each
+     * feed must be the text of one token: a tag is a token of its own. */
     bool constrained;
 };
 
@@ -79,9 +79,6 @@ struct chat_parser_options {
 enum bz_status chat_parser_open(struct chat_parser **out, struct chat_parser_options opt,
                                 struct chat_sink sink, struct bz_err *err);
 enum bz_status chat_parser_feed(struct chat_parser *p, struct str text, struct bz_err *err);
-/* A token is a tag or text; an end of generation is nothing. */
-enum bz_status chat_parser_feed_token(struct chat_parser *p, const struct tokenizer *t, int32_t id,
-                                      struct bz_err *err);
 enum bz_status chat_parser_end(struct chat_parser *p, struct bz_err *err);
 void chat_parser_close(struct chat_parser *p);
 

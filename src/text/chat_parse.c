@@ -36,7 +36,6 @@ struct chat_parser {
     char bytes[4]; /* the beginning of a code point */
     size_t n_bytes;
     /* Of a constrained answer. */
-    struct detok detok;
     bool named; /* CALL: its beginning was reported */
     struct call_json arguments;
     struct buf piece;
@@ -295,37 +294,28 @@ static enum bz_status status_of(const struct chat_parser *p, struct bz_err *err)
     return p->text.failed ? fail_memory(err, p->text.cap) : BZ_OK;
 }
 
-enum bz_status chat_parser_feed(struct chat_parser *p, struct str text, struct bz_err *err)
+static void put_text(struct chat_parser *p, struct str text)
 {
-    if (p->ended) return fail(err, BZ_ERR_ARGUMENT, "text was fed to a chat parser after its end");
     for (size_t i = 0; i < text.n; i++) {
         p->bytes[p->n_bytes++] = text.p[i];
         while (is_decidable(p)) take_code_point(p);
     }
-    if (p->text.n) advance(p, false);
-    return status_of(p, err);
 }
 
-enum bz_status chat_parser_feed_token(struct chat_parser *p, const struct tokenizer *t, int32_t id,
-                                      struct bz_err *err)
+enum bz_status chat_parser_feed(struct chat_parser *p, struct str text, struct bz_err *err)
 {
-    struct buf text = { 0 };
-    unsigned tag = p->opt.constrained ? tag_byte(t, id) : 0;
-    if (tokenizer_is_end(t, id)) return BZ_OK;
-    if (tag) detok_end(&p->detok, &text);
-    else detok_feed(&p->detok, t, id, true, &text);
-    enum bz_status st =
-        text.failed ? fail_memory(err, text.n) : chat_parser_feed(p, buf_str(&text), err);
-    buf_free(&text);
-    if (st || !tag) return st;
-    buf_putc(&p->text, (char)tag);
-    advance(p, false);
+    if (p->ended) return fail(err, BZ_ERR_ARGUMENT, "text was fed to a chat parser after its end");
+    unsigned tag = p->opt.constrained ? tag_at_end(text) : 0;
+    if (tag) text.n -= special_text(tag_special(tag)).n;
+    put_text(p, text);
+    while (tag && p->n_bytes) take_code_point(p);
+    if (tag) buf_putc(&p->text, (char)tag);
+    if (p->text.n) advance(p, false);
     return status_of(p, err);
 }
 
 enum bz_status chat_parser_end(struct chat_parser *p, struct bz_err *err)
 {
-    detok_end(&p->detok, &p->text);
     while (p->n_bytes) take_code_point(p);
     p->ended = true;
     buf_put(&p->text, "", 0);

@@ -27,6 +27,15 @@ enum special tag_special(unsigned byte)
     return tags[byte - BYTE_FIRST];
 }
 
+unsigned tag_at_end(struct str text)
+{
+    for (unsigned byte = BYTE_FIRST; byte < BYTE_END; byte++) {
+        struct str tag = special_text(tag_special(byte));
+        if (text.n >= tag.n && memcmp(text.p + text.n - tag.n, tag.p, tag.n) == 0) return byte;
+    }
+    return 0;
+}
+
 /* ---- values ---- */
 
 enum { MAX_KNOWN = 256 };

@@ -22,6 +22,8 @@ enum tag_byte {
 /* The byte of a token; 0: it is none of these tags. */
 unsigned tag_byte(const struct tokenizer *t, int32_t id);
 enum special tag_special(unsigned byte);
+/* The byte of the tag that a text ends with; 0: it ends with none. */
+unsigned tag_at_end(struct str text);
 
 /* ---- values of a call's arguments, piece by piece ---- */
 
