@@ -21,14 +21,12 @@ static void add_target(void *ctx, const char *name, struct weight *w)
 {
     struct rank_adapter *r = ctx;
     struct adapter *a = r->adapter;
-    struct adapter_target t = { arena_copy_str(&a->arena, name, strlen(name)),
-                                r->rank,
-                                w->cols,
-                                w->rows,
-                                w->n_mat,
-                                1,
-                                NULL,
-                                NULL };
+    struct adapter_target t = { .name = arena_copy_str(&a->arena, name, strlen(name)),
+                                .rank = r->rank,
+                                .n_in = w->cols,
+                                .n_out = w->rows,
+                                .n_expert = w->n_mat,
+                                .scale = 1 };
     if (a->n_targets == r->cap) {
         uint32_t cap = r->cap ? 2 * r->cap : 64;
         struct adapter_target *grown = mem_grow(a->targets, cap, sizeof *grown);

@@ -103,6 +103,9 @@ static const struct {
     { "{\"patternProperties\":{\"^[a-z]:$\":{\"type\":\"boolean\"}},"
       "\"additionalProperties\":false}",
       "{" Q "a:" Q ":true}", "{\"a:\":true}" },
+    { "{\"patternProperties\":{\"^[a-z]:$\":{\"type\":\"boolean\"}},"
+      "\"additionalProperties\":false}",
+      "{a:true}", NULL },
 };
 
 static char *one_tool(const char *schema, const char *more)
@@ -220,10 +223,12 @@ static const char *const schemas[] = {
     "{\"properties\":{\"odd: key\":{\"type\":\"boolean\"},\"my key\":{\"const\":{\"a b\":[\"\\\"\","
     "1.5,null]}},\"\":{\"type\":\"null\"}},\"required\":[\"odd: key\",\"my key\"],"
     "\"additionalProperties\":false}",
-    "{\"properties\":{\"set\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"x\","
-    "\"y\\n\",1]},\"maxItems\":2}},\"required\":[\"set\"],"
+    "{\"properties\":{\"set\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"anyOf\":[{"
+    "\"enum\":[\"x\","
+    "\"y\\n\",1]},{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}]},\"minItems\":2}},"
+    "\"required\":[\"set\"],"
     "\"additionalProperties\":false}",
-    "{\"propertyNames\":{\"pattern\":\"^[a-c:]{2,}$\"},\"maxProperties\":3,\"minProperties\":1,"
+    "{\"propertyNames\":{\"pattern\":\"^[a-c:]{1,3}$\"},\"maxProperties\":3,\"minProperties\":1,"
     "\"additionalProperties\":{\"type\":\"integer\",\"minimum\":0}}",
     "{\"properties\":{\"text\":{\"type\":\"string\",\"minLength\":2,\"maxLength\":12}},"
     "\"patternProperties\":{\"^x\":{\"enum\":[true]}},\"additionalProperties\":false,"

@@ -267,25 +267,16 @@ static struct matcher *text_of(const struct guide *g)
     return g->phase == CALLS || g->c->required ? g->calls : g->content;
 }
 
-static enum bz_status text_mask(struct guide *g, const uint32_t **mask, struct bz_err *err)
-{
-    struct matcher *m = text_of(g);
-    uint32_t n = g->c->v->n_words, i = 0;
-    *mask = m ? matcher_mask(m) : g->c->free;
-    if (!*mask) return matcher_status(m, err);
-    while (i < n && !(*mask)[i]) i++;
-    if (i == n) return fail(err, BZ_ERR_LIMIT, "no token can follow: the answer nests too deeply");
-    return BZ_OK;
-}
-
 enum bz_status guide_mask(struct guide *g, const uint32_t **mask, struct bz_err *err)
 {
     struct constraint *c = g->c;
     *mask = c->thought;
     if (g->phase == THOUGHT) return BZ_OK;
-    enum bz_status st = text_mask(g, mask, err);
+    struct matcher *m = text_of(g);
+    *mask = m ? matcher_mask(m) : c->free;
+    if (!*mask) return matcher_status(m, err);
     bool call = may_call(g) && *mask != c->free; /* which has it already */
-    if (st || (!call && g->phase != BEGIN)) return st;
+    if (!call && g->phase != BEGIN) return BZ_OK;
     memcpy(c->mask, *mask, c->v->n_words * sizeof *c->mask);
     if (call) allow(c->mask, c->call);
     if (g->phase == BEGIN) allow(c->mask, c->channel);

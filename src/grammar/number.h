@@ -22,6 +22,8 @@ node number_all(struct store *s);                 /* every number, without an ex
 node number_short(struct store *s);               /* that any reader can hold as a double */
 node number_integer(struct store *s, bool plain); /* whole ones; not plain: 1.0 is one too */
 
+node number_canonical(struct store *s); /* one text of each number */
+
 /* Texts with exponents of these forms (enum exponents). */
 node number_exponents(struct store *s, unsigned forms);
 

@@ -64,10 +64,14 @@ struct weight {
     const struct lora *lora; /* adapters on this linear: y += scale * B (A x), for each */
 };
 
+/* In which runs an adapter acts: a canvas's steps use the weights of the text before it. */
+enum lora_pass { LORA_ALWAYS, LORA_TEXT, LORA_CANVAS };
+
 struct lora {
     struct weight a; /* rank x cols, n_mat of them */
     struct weight b; /* rows x rank */
     float scale;
+    enum lora_pass pass;
     struct lora_grad *grad;     /* NULL: not trained */
     const struct dropout *drop; /* NULL, or share 0: A sees all of x */
     uint32_t salt;              /* of its dropout: another one for every adapter */
@@ -83,6 +87,13 @@ struct dropout {
     uint32_t key;
     uint32_t row; /* number of the first row */
 };
+
+/* The scale of an adapter in a run; 0: it acts in others. */
+static inline float lora_scale(const struct lora *l, bool canvas)
+{
+    bool acts = l->pass == LORA_ALWAYS || (l->pass == LORA_CANVAS) == canvas;
+    return acts ? l->scale : 0;
+}
 
 static inline bool lora_drops(const struct lora *l)
 {
@@ -240,7 +251,8 @@ struct run {
     const struct backend *be;
     enum bz_status status; /* the first error; ops after it do nothing */
     struct bz_err err;
-    tap_fn tap; /* may be NULL */
+    bool canvas; /* a step of a canvas: adapters may act there alone, or not there */
+    tap_fn tap;  /* may be NULL */
     void *tap_ctx;
 };
 
