@@ -58,11 +58,16 @@ static bool can_read(struct store *s, node x, uint32_t first, uint32_t last, nod
 
 /* ---- UTF-8 ---- */
 
-/* `value` has the bits of some bytes, `rest` are to come: which code points? */
+/* `value` has the bits of some bytes, `rest` are to come: which code points? Of three bytes there
+ * are none below 0x800 and none of pairs, of four only those of 0x10000..LAST_CP. */
 static void utf8_range(uint32_t value, uint32_t rest, uint32_t *first, uint32_t *last)
 {
     *first = value << 6 * rest;
     *last = *first | ((1u << 6 * rest) - 1);
+    if (rest == 2 && value == 0) *first = 0x800;
+    if (rest == 2 && value == 13) *last = 0xd7ff;
+    if (rest == 3 && value == 0) *first = 0x10000;
+    if (rest == 3 && value == 4) *last = LAST_CP;
 }
 
 static uint32_t part(struct store *s, const uint32_t *w, uint32_t value, uint32_t rest)

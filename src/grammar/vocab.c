@@ -13,18 +13,26 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c - 'A' + 10;
 }
 
-/* As detok.c shows them. Special tokens are none of it: no text is theirs. */
+bool vocab_is_text(const struct tokenizer *t, uint32_t token)
+{
+    enum token_type type = tokenizer_type(t, (int32_t)token);
+    if (type == TOKEN_BYTE) return true;
+    if (tokenizer_text(t, (int32_t)token).n == 0) return false;
+    return type == TOKEN_NORMAL ||
+           (type == TOKEN_USER_DEFINED && !tokenizer_is_special(t, (int32_t)token));
+}
+
+/* As detok.c shows them. */
 bool vocab_bytes(const struct tokenizer *t, uint32_t token, char *to, size_t *n)
 {
     struct str s = tokenizer_text(t, (int32_t)token);
     enum token_type type = tokenizer_type(t, (int32_t)token);
     *n = 0;
+    if (!vocab_is_text(t, token)) return false;
     if (type == TOKEN_BYTE) {
         to[(*n)++] = (char)(hex(s.p[3]) << 4 | hex(s.p[4]));
         return true;
     }
-    if ((type != TOKEN_NORMAL && type != TOKEN_USER_DEFINED) || s.n == 0) return false;
-    if (type == TOKEN_USER_DEFINED && tokenizer_is_special(t, (int32_t)token)) return false;
     for (size_t i = 0; i < s.n;) {
         struct str rest = { s.p + i, s.n - i };
         bool space = type == TOKEN_NORMAL && str_starts(rest, "\xe2\x96\x81");

@@ -50,6 +50,9 @@ struct vocab {
     uint32_t ends[8], n_ends;
 };
 
+/* Does a token stand for text? Special tokens do not: no text is theirs. */
+bool vocab_is_text(const struct tokenizer *t, uint32_t token);
+
 /* The bytes of a token into `to`, as many as its text has; false: it is no text. */
 bool vocab_bytes(const struct tokenizer *t, uint32_t token, char *to, size_t *n);
 
