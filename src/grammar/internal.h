@@ -7,7 +7,13 @@
 #include "grammar/re.h"
 
 /* Alternatives at one place, and nesting, that are still followed. */
-enum { MAX_ALTERNATIVES = 600, MAX_LEVELS = 128, MAX_THREADS = 2000, MAX_VISITS = 400000 };
+enum {
+    MAX_ALTERNATIVES = 600,
+    MAX_LEVELS = 128,
+    MAX_HEIGHT = 32, /* levels that a value may need at least, where text is written */
+    MAX_THREADS = 2000,
+    MAX_VISITS = 400000
+};
 
 enum draft_number { DRAFT_4 = 4, DRAFT_6 = 6, DRAFT_7 = 7, DRAFT_2019 = 2019, DRAFT_2020 = 2020 };
 
@@ -32,11 +38,13 @@ struct grammar {
     node start; /* CONFIG */
     struct mask_cache *masks;
     const struct vocab *masks_of; /* the vocabulary that they are for */
-    /* Of f_value and f_empty: how deep they are inside one another, and what they came upon. */
+    /* Of f_value and f_fits: how deep they are inside one another, and what they came upon. */
     uint32_t n_open, n_looking, n_looks;
-    bool hit_open, hit_looking;
-    bool placed;       /* the failure says where in the schema */
-    uint32_t n_visits; /* alternatives combined so far */
+    uint32_t n_searching; /* states of arrays that are looked at, inside one another */
+    bool hit_open;        /* a formula that is just being opened */
+    bool limited;         /* more levels could change the answer */
+    bool placed;          /* the failure says where in the schema */
+    uint32_t n_visits;    /* alternatives combined so far */
 };
 
 /* One more pair of alternatives was combined: too many is a failure. */

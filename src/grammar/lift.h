@@ -54,8 +54,13 @@ static inline uint32_t lift_step(struct store *s, node state, unsigned byte)
     return lift_find(s, state, byte);
 }
 
-/* In the middle of a code point: which ones it can still be. False: between two. */
-bool lift_pending(const struct store *s, node state, uint32_t *first, uint32_t *last);
+/* In the middle of a code point: which ones it can still be, as n ranges. 0: between two, or
+ * whichever it is leads to the expression of the state. */
+struct range {
+    uint32_t first, last;
+};
+enum { MAX_PENDING = 4 };
+uint32_t lift_pending(const struct store *s, node state, struct range out[MAX_PENDING]);
 
 /* Give back the memory of all rows. */
 void lift_forget(struct store *s);

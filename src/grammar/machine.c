@@ -43,6 +43,14 @@ static uint32_t levels(const struct grammar *g, node config)
     return g->s.nodes[config].aux;
 }
 
+/* Where a text is checked all values share one number, so that they share states too. */
+unsigned machine_left(const struct grammar *g, node below)
+{
+    uint32_t n = levels(g, below), most = f_most(g);
+    if (n > MAX_LEVELS) return 0;
+    return g->options.any_form || MAX_LEVELS + 1 - n > most ? most : MAX_LEVELS + 1 - n;
+}
+
 static node put_config(struct grammar *g, const struct thread *t, uint32_t n)
 {
     uint32_t deepest = 0;
@@ -184,22 +192,24 @@ static void begin_value(struct machine *m, struct thread t, unsigned byte, struc
         if (no_number) v.exponents = 0;
         if (no_text) v.text = re_and2(s, v.text, re_not(s, no_text));
     }
-    if (state) {
-        if (levels(g, below) >= MAX_LEVELS) return;
+    if (state)
         below =
             config_one(g, thread_make(H_AFTER, state, 0, unique ? (uint32_t)m->pos + 1 : 0, below));
-    }
+    unsigned left = machine_left(g, below);
     if (byte == '"') {
         begin_lifted(m, H_STRING, lift_start(s, machine_lift(g, v.text), v.text), below, out);
     } else if (byte == '{') {
-        for (uint32_t i = 0; i < v.n_objects; i++)
-            if (!object_empty(g, v.objects[i]))
-                threads_put(g, out,
-                            thread_make(H_OBJECT, object_state(g, v.objects[i]), 0, 0, below));
+        for (uint32_t i = 0; i < v.n_objects && left; i++) {
+            node inside = object_state(g, v.objects[i], left - 1);
+            if (object_fits(g, v.objects[i], left) && object_live(g, inside))
+                threads_put(g, out, thread_make(H_OBJECT, inside, 0, 0, below));
+        }
     } else if (byte == '[') {
-        for (uint32_t i = 0; i < v.n_arrays; i++)
-            if (!array_empty(g, v.arrays[i]))
-                threads_put(g, out, thread_make(H_ARRAY, array_state(g, v.arrays[i]), 0, 0, below));
+        for (uint32_t i = 0; i < v.n_arrays && left; i++) {
+            node inside = array_state(g, v.arrays[i], left - 1);
+            if (array_fits(g, v.arrays[i], left) && array_live(g, inside))
+                threads_put(g, out, thread_make(H_ARRAY, inside, 0, 0, below));
+        }
     } else {
         uint32_t to = lift_step(s, bare_text(g, value, &v, no_number || no_literals), byte);
         if (to > LEADS_OUT) threads_put(g, out, thread_make(H_RAW, to, 0, 0, below));

@@ -351,7 +351,7 @@ static bool takes_most(struct mask_cache *k, const struct local *l)
 /* A walk that is kept: for strings by their state, for keys also by the shape of their object. */
 static struct local *find_local(struct mask_cache *k, node state, node object)
 {
-    node shape = object ? node_words(&k->g->s, object)[0] : 0;
+    node shape = object ? object_key_kind(k->g, object) : 0;
     enum lift lift = lift_kind(&k->g->s, state);
     struct local *oldest = &k->locals[0];
     for (uint32_t i = 0; i < N_LOCALS; i++) {

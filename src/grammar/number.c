@@ -26,6 +26,11 @@ node number_integer(struct store *s, bool plain)
     return compiled(s, plain ? "-?(?:0|[1-9][0-9]*)" : "-?(?:0|[1-9][0-9]*)(?:\\.0+)?");
 }
 
+node number_canonical(struct store *s)
+{
+    return compiled(s, "0|-?(?:0\\.[0-9]*[1-9]|[1-9][0-9]*(?:\\.[0-9]*[1-9])?)");
+}
+
 node number_exponents(struct store *s, unsigned forms)
 {
     static const char *const tiny = "[1-9](?:\\.[0-9]+)?[eE]-(?:0?[5-9]|[1-9][0-9]|[12][0-9]{2})",

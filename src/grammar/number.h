@@ -21,6 +21,8 @@ enum exponents {
 node number_all(struct store *s);                 /* every number, without an exponent */
 node number_integer(struct store *s, bool plain); /* whole ones; not plain: 1.0 is one too */
 
+node number_canonical(struct store *s); /* one text of each number */
+
 /* Texts with exponents of these forms (enum exponents). */
 node number_exponents(struct store *s, unsigned forms);
 

@@ -9,6 +9,7 @@ import { stopCode } from './interrupt.js';
 import { list } from './list.js';
 import { merge } from './merge.js';
 import { packageVersion } from './package.js';
+import { pull } from './pull.js';
 import { generate, logits } from './run.js';
 import { serve } from './serve.js';
 import { train } from './train.js';
@@ -22,6 +23,7 @@ const commands: readonly (readonly [Command, string])[] = [
   [diffuse, 'continue a text with a diffusion model'],
   [train, 'learn an adapter from conversations'],
   [merge, 'write a model with an adapter added into its weights'],
+  [pull, 'bring a model from a registry or the hub'],
   [list, 'the models in the Ollama store, and those that ship'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],
