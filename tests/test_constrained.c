@@ -360,8 +360,8 @@ static enum bz_status use(bz_engine *e, bz_session *s, struct bz_err *err)
     return st;
 }
 
-/* Each allocation fails once: an error, or a text all the same where it was only to make later steps
- * faster. The next text is right again. */
+/* Each allocation fails once: an error, or a text all the same where it was only to make later
+ * steps faster. The next text is right again. */
 static void check_memory(void)
 {
     bool failed = true;
