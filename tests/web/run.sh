@@ -32,6 +32,8 @@ one matrix node tests/web/test_matrix.mjs "$ops"
 one node node tests/web/test_node.mjs "$build/bezel"
 one node_gpu node tests/web/test_node_gpu.mjs "$build/bezel"
 one gpu_session node tests/web/test_gpu_session.mjs "$build/bezel"
+one constrained node tests/web/test_constrained.mjs "$build/bezel"
+one constrained_deno "$deno" run -A tests/web/test_constrained.mjs "$build/bezel"
 one gpu_session_device node tests/web/test_gpu_session_device.mjs "$build/bezel"
 one app node tests/web/app/test_app.mjs
 one app_chat node tests/web/app/test_chat.mjs
