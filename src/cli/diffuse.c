@@ -96,9 +96,11 @@ static enum bz_status read_script(struct diffuse *d, const struct bz_info *info,
     char *text = mem_alloc(file.size, 1);
     st = text ? source_read(&file, 0, text, (size_t)file.size, err)
               : fail_memory(err, (size_t)file.size);
-    if (st == BZ_OK)
+    if (st == BZ_OK) {
         st = script_read(&d->script, (struct str) { text, (size_t)file.size }, info->n_canvas,
                          info->n_vocab, err);
+        if (st) fail_prefix(err, st, "%s", d->args->script);
+    }
     mem_free(text);
     source_close(&file);
     if (st) return st;

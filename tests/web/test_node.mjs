@@ -75,8 +75,13 @@ test('a canvas is denoised as the native tool\'s does, drawn, in JSON and as a t
     ['--chat', '--ids', '3'], ['--steps', '2', '--script', script],
   ])
     ok(alike([...one, ...wrong]).code !== 0, wrong.join(' '));
-  fs.writeFileSync(script, '{"random": [[1, 2]]}');
-  alike([...one, '--script', script]);
+  for (const text of ['{"random": [[1, 2]]}', '{"random": []}', '{"randon": []}', '[]', 'null']) {
+    fs.writeFileSync(script, text);
+    ok(alike([...one, '--script', script]).code !== 0, text);
+  }
+  fs.writeFileSync(script, '\u001b[31m');
+  const { err } = bezel([...one, '--backend', 'cpu', '--script', script]);
+  equal(String(err), `bezel diffuse: ${script}: not valid JSON\n`);
   alike(['diffuse', tiny, '--prompt', 'hello']);
   alike(['logits', file, '--ids', '3,4']);
   for (const args of [['run', file, 'hello'], ['generate', file, '--prompt', 'hello']])
