@@ -232,6 +232,10 @@ check "gives ids, text and canvases" json "len(d[0]['ids']) == 96 and d[0]['text
 cp "$tmp/out" "$tmp/first"
 check "the same seed" expect 0 "${diffuse[@]}" --seed 7
 check "gives the same" cmp -s "$tmp/first" "$tmp/out"
+check "nothing else is said" test ! -s "$tmp/err"
+check "a context that ends within a canvas" expect 0 "${diffuse[@]}" --ctx 20
+check "takes what fits" json "len(d[0]['ids']) == 17"
+check "and says so" grep -q 'the context is full' "$tmp/err"
 check "another seed" expect 0 "${diffuse[@]}" --seed 8
 check "does not" test "$(cmp "$tmp/first" "$tmp/out" | wc -l)" = 1
 python3 -c "import json, random; r = random.Random(1); \
@@ -266,6 +270,15 @@ check "in one sentence" one_sentence
 check "generate continues with a canvas" expect 0 "$bezel" generate $canvas --ids 2,30 --n 9 --json
 check "of which it takes what is wanted" json "len(d[0]['ids']) <= 9"
 check "run answers with one" expect 0 "$bezel" run $canvas hello --n 20
+for option in "--temp 0.5" "--top-k 3" "--top-p 0.5" "--min-p 0.1" "--repeat-penalty 1.1" \
+    "--presence-penalty 1" "--frequency-penalty 1" "--repeat-last-n 9" "--logit-bias 5:1"; do
+    check "run takes no $option for one" expect 1 "$bezel" run $canvas hello $option
+    check "and names it" grep -q "^bezel run: ${option% *} is not for a diffusion model" "$tmp/err"
+done
+check "run --greedy" expect 0 "$bezel" run $canvas hello --greedy --n 20
+cp "$tmp/out" "$tmp/first"
+check "run --greedy again" expect 0 "$bezel" run $canvas hello --greedy --n 20
+check "answers the same" cmp -s "$tmp/first" "$tmp/out"
 check "logits of a diffusion model are a failure" expect 1 "$bezel" logits $canvas --ids 2
 check "in one sentence" one_sentence
 check "so is its training" expect 1 "$bezel" train $canvas "$tmp/one.jsonl" --out "$tmp/no.gguf"

@@ -77,8 +77,8 @@ static enum bz_status set_soft(struct bz_session *s, const char *path, struct bz
         z && soft && bytes ? read_logits(path, z, n_z, err) : fail_memory(err, n_z * sizeof *z);
     for (uint32_t t = 0; st == BZ_OK && t < n; t++)
         if (!soften(z + (size_t)t * table->rows, table->rows))
-            st = fail(err, BZ_ERR_FORMAT, "%s: row %u is no row of logits: it holds NaN or inf", path,
-                      t);
+            st = fail(err, BZ_ERR_FORMAT, "%s: row %u is no row of logits: NaN or inf is in it",
+                      path, t);
     if (st == BZ_OK) st = expect(soft, z, n, table, bytes, z + n_z + n_soft, err);
     for (size_t i = 0; st == BZ_OK && i < n_soft; i++) z[n_z + i] = (float)soft[i];
     if (st == BZ_OK) op_write(&r, &s->acts.soft, 0, z + n_z, n);

@@ -153,6 +153,8 @@ static enum bz_status diffuse(struct diffuse *d, const int32_t *ids, size_t n, s
     watch_end(&d->watch);
     if (st == BZ_OK && a->json) st = print_json(d, &g, err);
     else if (st == BZ_OK) putchar('\n');
+    if (st == BZ_OK && g.stop == BZ_STOP_CONTEXT)
+        fprintf(stderr, "(the context is full; --ctx N makes it larger)\n");
     if (st == BZ_OK && a->stats)
         fprintf(stderr, "%zu tokens, %u canvases, %u steps, %.1f ms a step, %.2f tok/s\n", g.n,
                 g.n_canvases, g.n_steps, 1000 * seconds / (g.n_steps ? g.n_steps : 1),

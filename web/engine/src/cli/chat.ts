@@ -97,12 +97,13 @@ class Chat {
     const start = performance.now();
     this.answered = '';
     await this.setPrompt(signal);
-    const first = performance.now();
+    const read = performance.now();
     const parser = new ChatParser(this.opened.core, {
       thinking: this.thinking, starts_in_thought: false, tools: undefined,
     });
     const pieces = this.conversation.generate({ ...this.options, signal });
     let n = 0, step = await pieces.next();
+    const first = performance.now();
     try {
       for (; !step.done; step = await pieces.next()) {
         n++;
@@ -119,7 +120,7 @@ class Chat {
     const seconds = (ms: number): number => ms / 1000;
     if (this.given.has('--stats'))
       process.stderr.write(
-        `(${n} tokens, ${(n / seconds(performance.now() - first)).toFixed(1)} tok/s, first after `
+        `(${n} tokens, ${(n / seconds(performance.now() - read)).toFixed(1)} tok/s, first after `
           + `${seconds(first - start).toFixed(2)} s, ${this.conversation.length} in context)\n`,
       );
     return step.value.stop === 'cancelled';

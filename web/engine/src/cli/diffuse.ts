@@ -189,6 +189,8 @@ async function continued(given: Given, signal: AbortSignal): Promise<number> {
   for (; !next.done; next = await steps.next()) output.take(next.value);
   const ms = performance.now() - start;
   output.end();
+  if (next.value.stop === 'context')
+    process.stderr.write('(the context is full; --ctx N makes it larger)\n');
   if (given.has('--stats')) process.stderr.write(output.stats(ms));
   model.close();
   return next.value.stop === 'cancelled' ? stopCode() : OK;
