@@ -76,7 +76,7 @@ export interface CatalogOptions {
 }
 
 export class Catalog {
-  readonly store: DiskStore | undefined;
+  store: DiskStore | undefined;
   private readonly shipped = new Map<string, Shipped>();
   private readonly contexts = new Map<string, number>(); // by manifest or file
 
