@@ -19,10 +19,12 @@ enum head {
     H_VALUE,  /* before a value of formula b. a: state that goes on behind it, 0: none */
     H_AFTER,  /* behind a value in an object or array. a: state; c: text position + 1 of an item */
     H_OBJECT, /* behind '{'. a: state */
-    H_COMMA,  /* behind ',' in an object. a: state */
+    H_COMMA,  /* behind ',' in an object, before a quoted key. a: state */
     H_KEY,    /* inside a key. a: state, b: LIFTED of a RE_TUPLE, c: text position of the key */
     H_COLON,  /* behind a key. a: state behind this member, b: formula of its value */
     H_ARRAY,  /* behind '['. a: state */
+    H_CALL,   /* before a call of a tool */
+    H_CLOSE,  /* before the closing tag of a call */
 };
 
 struct thread {
@@ -86,8 +88,9 @@ static inline bool is_space(unsigned byte)
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-/* How strings of an expression are written. */
+/* How strings of an expression are written, and the quote on both their sides. */
 enum lift machine_lift(const struct grammar *g, node text);
+unsigned machine_quote(const struct grammar *g);
 
 /* Levels that values inside of what begins above `below` may have. */
 unsigned machine_left(const struct grammar *g, node below);
@@ -100,6 +103,7 @@ struct object_info {
     bool unknown;              /* with one of a name that is in no member */
     bool any_name;             /* of whatever such name */
     node key;                  /* LIFTED: before the first character of a key */
+    node quoted_key;           /* likewise, of one that must be quoted in a call; else 0 */
     uint32_t allowed[];        /* bits: members that may come next */
 };
 /* At its beginning; its members' values may have `left` levels. */

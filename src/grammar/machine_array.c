@@ -191,6 +191,7 @@ static void put_canonical(struct buf *b, const struct json *j)
     if (j->type == JSON_INT || j->type == JSON_FLOAT) {
         if (!decimal_read(&d, j->text)) {
             buf_put_str(b, j->text);
+            b->failed |= d.digits.failed;
             return;
         }
         buf_printf(b, "%s%.*s.%s", d.negative ? "-" : "", (int)d.n_whole, d.digits.data,
@@ -244,7 +245,9 @@ node array_item_ends(struct machine *m, node state, size_t from, size_t end)
     if (!machine_needs_text(m, from)) return 0;
     if (!m->text) return state;
     struct buf b = { 0 };
-    buf_put(&b, m->text + from, end - from);
+    struct call_json call = { 0 };
+    if (g->calls) call_json_put(&call, (struct str) { m->text + from, end - from }, &b);
+    else buf_put(&b, m->text + from, end - from);
     if (b.failed || json_parse(&j, buf_str(&b), &a, NULL) == BZ_ERR_MEMORY)
         store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
     vec_put(s, &w, node_words(s, state), node_n(s, state));

@@ -232,11 +232,12 @@ export interface PromptProgress {
   processed: number;
 }
 
+/** A call begins with its id and name; deltas of the same index go on with its arguments. */
 export interface ToolCallDelta {
   index: number;
-  id: string;
-  type: 'function';
-  function: { name: string; arguments: string };
+  id?: string;
+  type?: 'function';
+  function: { name?: string; arguments: string };
 }
 export interface ChatDelta {
   role?: 'assistant';

@@ -99,7 +99,7 @@ class Chat {
     await this.setPrompt(signal);
     const first = performance.now();
     const parser = new ChatParser(this.opened.core, {
-      thinking: this.thinking, starts_in_thought: false, tools: undefined,
+      thinking: this.thinking, starts_in_thought: false, tools: undefined, constrained: false,
     });
     const pieces = this.conversation.generate({ ...this.options, signal });
     let n = 0, step = await pieces.next();
