@@ -151,6 +151,7 @@ struct generation {
     struct detok detok;
     struct stop_filter stop;
     struct buf text, ready;
+    uint32_t ends[FORCED_MOST], n_ends; /* where in `ready` the text of each forced token ends */
     struct bz_generated result;
     struct diffusion diffusion;
     bool done; /* then result.stop says why, and `ready` has the last piece */

@@ -293,6 +293,11 @@ EXPORT(uint32_t, bz_wasm_generation_stop, const struct wasm_generation *w)
     return (uint32_t)w->g.result.stop;
 }
 
+EXPORT(void, bz_wasm_generation_ends, const struct wasm_generation *w)
+{
+    wasm_show(w->g.ends, w->g.n_ends * sizeof *w->g.ends);
+}
+
 EXPORT(uint32_t, bz_wasm_generation_first, const struct wasm_generation *w)
 {
     return (uint32_t)w->g.result.first;
