@@ -94,6 +94,39 @@ export interface OpenOptions {
   store?: StoreTexts;
 }
 
+/** A tool that a text may call. */
+export interface CallableTool {
+  name: string;
+  /** A JSON Schema of the arguments; absent: any object. */
+  parameters?: unknown;
+  /** The arguments keep to it; else they are any object. */
+  strict?: boolean;
+}
+
+/** What a text keeps to; the JSON of bz_constraint_open in include/bezel.h. */
+export interface Constraint {
+  /** At most one of these four: a JSON Schema; any JSON object; a pattern of ECMA-262, for the
+   *  whole text; a grammar in GBNF. */
+  schema?: unknown;
+  json?: true;
+  regex?: string;
+  gbnf?: string;
+  /** JSON may have line breaks and spaces; else it is compact. */
+  indent?: boolean;
+  /** Keywords of a schema that cannot be kept exactly are left out; else they are an error. */
+  lenient?: boolean;
+  /** Calls are of one of these. */
+  tools?: readonly CallableTool[];
+  /** 'auto': text or calls; 'required': at least one call, and no text. */
+  call?: 'auto' | 'required' | 'none';
+  /** At most one call. */
+  one_call?: boolean;
+  /** A thought may come first. */
+  thinking?: boolean;
+  /** The prompt ends inside one. */
+  in_thought?: boolean;
+}
+
 export interface GenerateOptions extends Partial<Sampling> {
   /** Tokens at most; 0: until the model ends or the context is full. */
   n_max?: number;
@@ -105,6 +138,11 @@ export interface GenerateOptions extends Partial<Sampling> {
   bias?: readonly (readonly [id: number, add: number | null])[];
   /** Of a diffusion model. */
   diffusion?: CanvasOptions;
+  /** Not of a diffusion model. */
+  constraint?: Constraint;
+  /** Read tokens that the constraint leaves no choice of one by one, so that each has its own
+   *  logits. */
+  one_by_one?: boolean;
 }
 
 export interface Generated {
@@ -119,9 +157,11 @@ export interface RenderOptions {
   history?: boolean;
 }
 
-/** JSON of the options. A seed has 64 bits, which the core reads as a signed number. */
-export function optionsJson({ seed, ...rest }: GenerateOptions): string {
-  const text = JSON.stringify(rest);
+/** JSON of the options. A seed has 64 bits, which the core reads as a signed number; a constraint
+ *  is a string, by which the core finds it again. */
+export function optionsJson({ seed, constraint, ...rest }: GenerateOptions): string {
+  const text =
+    JSON.stringify({ ...rest, ...(constraint && { constraint: JSON.stringify(constraint) }) });
   if (seed === undefined) return text;
   const before = text === '{}' ? '' : ',';
   return `${text.slice(0, -1)}${before}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
@@ -131,6 +171,20 @@ export function optionsJson({ seed, ...rest }: GenerateOptions): string {
 export function endsOf(core: Core, engine: EnginePtr): Int32Array {
   core.checkNumber(core.exports.bz_wasm_ends(engine));
   return core.resultIds();
+}
+
+/** Why no text can keep to this; undefined: texts can. */
+export function checkConstraint(
+  core: Core, engine: EnginePtr, constraint: Constraint,
+): string | undefined {
+  try {
+    core.with(JSON.stringify(constraint), (p, n) =>
+      core.checkNumber(core.exports.bz_wasm_constraint_check(engine, p, n)));
+    return undefined;
+  } catch (e) {
+    if (e instanceof BezelError && e.kind !== 'memory') return e.message;
+    throw e;
+  }
 }
 
 /** A prompt as tokens. */
@@ -450,25 +504,29 @@ export class CpuSession {
   }
 
   /** Go on from the last logits: each token with the text that became certain with it (perhaps
-   *  none). Leave the loop to cancel. */
+   *  none). Leave the loop to cancel; the session then holds what came out. */
   *pieces(
     options: GenerateOptions = {},
   ): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
     const steps = this.steps(options);
+    let left = 0; // of the tokens that came together, so many were not taken
     try {
       for (;;) {
         const next = steps.next();
         if (next.done) return next.value;
         const { ids, text } = next.value;
-        // of a canvas the last one brings all of the text
-        for (const [i, id] of ids.entries()) yield { id, text: i + 1 === ids.length ? text : '' };
+        left = ids.length;
+        // the last one brings all of the text
+        for (const id of ids) yield { id, text: --left ? '' : text };
       }
     } finally {
       steps.return({ first: 0, count: 0, stop: 'cancelled' });
+      if (left) this.truncate(this.length - left);
     }
   }
 
-  /** The same step by step: a token each, or a step of a canvas, which is text only at its end. */
+  /** The same step by step: a token each, or several that a constraint left no choice of; or a step
+   *  of a canvas, which is text only at its end. */
   *steps(
     options: GenerateOptions = {},
   ): Generator<{ ids: Int32Array; text: string }, { first: number; count: number; stop: Stop }> {

@@ -487,6 +487,7 @@ export class LocalEngine {
       wholeText(this.complete(withUsage(request), signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
     detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
+    checkConstraint: async (constraint) => this.model.checkConstraint(constraint),
     countChat: async ({ request, history }) => this.chatTokens(request, history).length,
     memory: async () => this.model.memory,
     selfTest: () => this.model.selfTest(),
