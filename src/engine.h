@@ -130,6 +130,7 @@ enum { FORCED_MOST = 32 }; /* tokens that are read together without being drawn 
 struct next_tokens {
     int32_t forced[FORCED_MOST]; /* n_forced tokens that must come: nothing is drawn */
     uint32_t n_forced;
+    size_t text_ends[FORCED_MOST]; /* once they were read: where the text of each ends in `ready` */
     const uint32_t *mask; /* else: as struct bz_sampling has it, until the next token */
 };
 

@@ -198,12 +198,14 @@ enum bz_status generation_resume(struct generation *g, const struct bz_session *
 /* The text has the tokens first, since a stop string may end it before the last of them. */
 static enum bz_status read_forced(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
-    const struct next_tokens *next = &g->next;
+    struct next_tokens *next = &g->next;
     size_t before = g->result.n;
     uint32_t n = 0;
     enum bz_status st = BZ_OK;
-    while (n < next->n_forced && st == BZ_OK && !g->done)
-        st = generation_advance(g, s, next->forced[n++], err);
+    for (; n < next->n_forced && st == BZ_OK && !g->done; n++) {
+        st = generation_advance(g, s, next->forced[n], err);
+        next->text_ends[n] = g->ready.n;
+    }
     bool end = g->done && g->result.stop == BZ_STOP_END;
     if (st == BZ_OK) st = bz_session_feed(s, next->forced, n, end ? 0 : 1, NULL, NULL, err);
     if (st) g->result.n = before;

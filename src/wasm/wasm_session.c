@@ -251,6 +251,11 @@ EXPORT(int32_t, bz_wasm_generation_next, struct wasm_generation *w)
     return w->g.done ? 1 : 0;
 }
 
+EXPORT(uint32_t, bz_wasm_generation_text_end, const struct wasm_generation *w, uint32_t i)
+{
+    return i < w->g.next.n_forced ? (uint32_t)w->g.next.text_ends[i] : 0;
+}
+
 EXPORT(int32_t, bz_wasm_generation_has_room, struct wasm_generation *w)
 {
     return generation_has_room(&w->g, w->session);

@@ -82,10 +82,10 @@ export class Writer {
       }
       this.content += delta.content ?? '';
       this.reasoning += delta.reasoning_content ?? '';
-      for (const call of delta.tool_calls ?? [])
-        this.calls.push({
-          id: call.id, name: call.function.name, arguments: call.function.arguments,
-        });
+      for (const { index, id = '', function: f } of delta.tool_calls ?? []) {
+        const call = (this.calls[index] ??= { id, name: f.name ?? '', arguments: '' });
+        this.calls[index] = { ...call, arguments: call.arguments + f.arguments };
+      }
     }
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;

@@ -62,10 +62,10 @@ class Chat {
       this.setDim('reasoning' in e);
       if ('name' in e)
         process.stdout.write(
-          printable(`[calls ${e.name}(${e.arguments}), but this terminal has no tools]`),
+          printable(`[calls ${e.name}(${e.arguments ?? ''}), but this terminal has no tools]`),
         );
       else if ('reasoning' in e) process.stdout.write(printable(e.reasoning));
-      else {
+      else if ('content' in e) {
         this.answered += e.content;
         process.stdout.write(printable(e.content));
       }

@@ -130,13 +130,16 @@ class ChatState {
   delta(event: ChatEvent): ChatDelta {
     if ('content' in event) return { content: event.content };
     if ('reasoning' in event) return { reasoning_content: event.reasoning };
-    if (this.order.oneCall) this.open = false;
+    if (!('name' in event))
+      return { tool_calls: [{ index: this.calls - 1, function: { arguments: event.arguments } }] };
+    // of a constrained answer the constraint sees to it
+    if (this.order.oneCall && event.arguments !== undefined) this.open = false;
     return {
       tool_calls: [{
         index: this.calls++,
         id: randomId('call_'),
         type: 'function',
-        function: { name: event.name, arguments: event.arguments },
+        function: { name: event.name, arguments: event.arguments ?? '' },
       }],
     };
   }
@@ -185,6 +188,7 @@ async function* chatChoice(
 ): AsyncGenerator<ChatCompletionChunk, void, void> {
   const parser = new ChatParser(core, {
     thinking: order.thinking, starts_in_thought: prompt.inThought, tools: order.tools,
+    constrained: order.options.constraint !== undefined,
   });
   const state = new ChatState(head, order, model, index);
   try {
@@ -222,6 +226,16 @@ async function* chatChoice(
   }
 }
 
+/** A call that the limit cut short is none. */
+function isWhole(call: ToolCall): boolean {
+  try {
+    JSON.parse(call.function.arguments);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** One answer, put together. */
 interface ChatParts {
   content: string;
@@ -232,9 +246,10 @@ interface ChatParts {
 }
 
 function wholeChoice(
-  { content, reasoning, finish, calls, tokens }: ChatParts, index: number,
+  { content, reasoning, finish, calls: begun, tokens }: ChatParts, index: number,
 ): ChatCompletion['choices'][number] {
   if (!finish) throw new BezelError('the answer ended without saying why', 'cancelled');
+  const calls = finish === 'length' ? begun.filter(isWhole) : begun;
   const message = {
     role: 'assistant' as const,
     content: content || !calls.length ? content : null,
@@ -264,7 +279,12 @@ export async function wholeChat(
         (all[index] ??= { content: '', reasoning: '', finish: null, calls: [], tokens: [] });
       one.content += delta.content ?? '';
       one.reasoning += delta.reasoning_content ?? '';
-      for (const { index: _, ...call } of delta.tool_calls ?? []) one.calls.push(call);
+      for (const { index: at, id = '', function: f } of delta.tool_calls ?? []) {
+        const call = (one.calls[at] ??= {
+          id, type: 'function', function: { name: f.name ?? '', arguments: '' },
+        });
+        call.function.arguments += f.arguments;
+      }
       one.tokens.push(...(logprobs?.content ?? []));
       one.finish ??= finish_reason;
     }

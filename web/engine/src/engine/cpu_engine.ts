@@ -10,6 +10,8 @@ import {
 import { BezelError, type Core, type LogitsFn } from './wasm.js';
 import { memorySource, type Source } from '../load/source.js';
 
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
 export interface Sampling {
   temperature: number;
   top_k: number;
@@ -514,10 +516,12 @@ export class CpuSession {
       for (;;) {
         const next = steps.next();
         if (next.done) return next.value;
-        const { ids, text } = next.value;
+        const { ids, texts } = next.value;
         left = ids.length;
-        // the last one brings all of the text
-        for (const id of ids) yield { id, text: --left ? '' : text };
+        for (const [i, id] of ids.entries()) {
+          left--;
+          yield { id, text: texts[i] as string };
+        }
       }
     } finally {
       steps.return({ first: 0, count: 0, stop: 'cancelled' });
@@ -529,7 +533,10 @@ export class CpuSession {
    *  of a canvas, which is text only at its end. */
   *steps(
     options: GenerateOptions = {},
-  ): Generator<{ ids: Int32Array; text: string }, { first: number; count: number; stop: Stop }> {
+  ): Generator<
+    { ids: Int32Array; text: string; texts: string[] },
+    { first: number; count: number; stop: Stop }
+  > {
     const { exports } = this.core;
     const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) =>
       this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
@@ -537,15 +544,31 @@ export class CpuSession {
       for (;;) {
         const before = exports.bz_wasm_generation_count(g);
         const over = this.core.checkNumber(exports.bz_wasm_generation_next(g));
-        const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g);
+        const text = this.core.resultText(), bytes = this.core.result();
+        const first = exports.bz_wasm_generation_first(g);
         const count = exports.bz_wasm_generation_count(g);
-        if (count > before || !over) yield { ids: this.tokensFrom(first + before), text };
+        if (count > before || !over) {
+          const ids = this.tokensFrom(first + before);
+          yield { ids, text, texts: ids.length > 1 ? this.textsOf(g, bytes, ids.length) : [text] };
+        }
         if (over)
           return { first, count, stop: STOP[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);
     }
+  }
+
+  /** The text of each token; of those of a canvas the last has it all. */
+  private textsOf(g: GenerationPtr, bytes: Uint8Array, n: number): string[] {
+    const texts: string[] = [];
+    for (let i = 0, from = 0; i < n; i++) {
+      const to =
+        i + 1 < n ? this.core.exports.bz_wasm_generation_text_end(g, i) : bytes.length;
+      texts.push(decoder.decode(bytes.subarray(from, to)));
+      from = to;
+    }
+    return texts;
   }
 
   /** The canvas of a diffusion model, and its words after the last step; a copy. */
