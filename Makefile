@@ -145,7 +145,8 @@ bench: all $(BUILD)/bench/tokenizer
 
 WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
-WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c \
+WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/ollama_disk.c \
+            src/io/ollama_change.c src/io/locate.c \
             src/io/gguf_write_file.c \
             src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c src/io/file_guard.c \
             src/base/seed.c src/plan.c src/gpu/null_host.c

@@ -200,7 +200,7 @@ enum bz_status diffusion_taken(struct generation *g, const struct bz_session *s,
 
 enum bz_status diffusion_next(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
-    struct run r = { .be = &s->engine->backend };
+    struct run r = session_run(s);
     struct canvas *c = &s->acts.canvas;
     uint32_t n = 0;
     size_t before = g->result.n;

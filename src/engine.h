@@ -79,7 +79,8 @@ struct bz_session {
     uint64_t worn;    /* what the engine's was when the cache was computed */
     uint32_t n_batch;
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
-    void *on_batch_ctx;
+    bool (*go_on)(void *ctx);
+    void *callback_ctx; /* of both */
 };
 
 /* Are these tokens of the vocabulary, and is there room for them? */
@@ -104,6 +105,14 @@ enum bz_status session_restore(struct bz_session *s, const struct source *snap, 
 
 /* Zeros become neutral values; what makes no sense is an error. */
 enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
+
+/* A run of its engine's backend that can be stopped. */
+static inline struct run session_run(const struct bz_session *s)
+{
+    return (struct run) {
+        .be = &s->engine->backend, .go_on = s->go_on, .go_on_ctx = s->callback_ctx
+    };
+}
 
 /* Does its model denoise canvases? */
 static inline bool session_diffuses(const struct bz_session *s)

@@ -239,6 +239,11 @@ enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *opti
     if (st) return st;
     while (!g.done && st == BZ_OK) {
         st = generation_next(&g, s, err);
+        if (st == BZ_ERR_CANCELLED) { /* by a callback of the session */
+            g.result.stop = BZ_STOP_CANCELLED;
+            st = BZ_OK;
+            break;
+        }
         if (st || !g.ready.n || !options->on_text) continue;
         if (options->on_text(options->ctx, g.ready.data, g.ready.n)) continue;
         if (!g.done) g.result.stop = BZ_STOP_CANCELLED;

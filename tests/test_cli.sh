@@ -27,8 +27,8 @@ check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
 check "help of a command" expect 0 "$bezel" help run
 check "is that command's" grep -q '^usage: bezel run MODEL' "$tmp/out"
 check "help of no command is wrong usage" expect 2 "$bezel" help frobnicate
-for c in run chat generate diffuse list inspect tokenize detokenize render logits canvas bench \
-    plan synth quantize train merge; do
+for c in run chat generate diffuse list show cp rm pull inspect tokenize detokenize render logits \
+    canvas bench plan synth quantize train merge; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate

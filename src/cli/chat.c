@@ -80,6 +80,12 @@ static bool on_batch(void *ctx, uint32_t done, uint32_t total)
     return !interrupted;
 }
 
+static bool go_on(void *ctx)
+{
+    (void)ctx;
+    return !interrupted;
+}
+
 struct stream {
     struct chat_parser *parser;
     enum bz_status status;
@@ -277,7 +283,8 @@ static enum bz_status converse(struct chat *c, struct cli_model *m, const char *
     c->color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     c->shows_progress = interactive && isatty(STDERR_FILENO);
     m->on_batch = on_batch;
-    m->on_batch_ctx = c;
+    m->go_on = go_on;
+    m->callback_ctx = c;
     enum bz_status st = cli_open(m, model, &c->e, &c->s, err);
     if (st == BZ_OK) st = cli_sampling(sampling, c->e, bias, &c->sampling, err);
     if (st == BZ_OK) {

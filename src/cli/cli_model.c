@@ -65,7 +65,8 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
                                      .n_batch = (uint32_t)m->n_batch,
                                      .cache = f16 ? BZ_CACHE_F16 : BZ_CACHE_F32,
                                      .on_batch = m->on_batch,
-                                     .ctx = m->on_batch_ctx };
+                                     .go_on = m->go_on,
+                                     .ctx = m->callback_ctx };
     if (st == BZ_OK && session) st = bz_session_open(session, *engine, &so, err);
     if (st) {
         bz_engine_close(*engine);

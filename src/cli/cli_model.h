@@ -12,7 +12,8 @@ struct cli_model {
     uint64_t n_threads, n_context, n_batch;
     struct cli_strs adapters;                                   /* PATH or PATH:SCALE */
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total); /* of the session, or NULL */
-    void *on_batch_ctx;
+    bool (*go_on)(void *ctx);
+    void *callback_ctx;
 };
 
 #define CLI_MODEL_DEFAULTS { .backend = "cpu", .cache = "f32" }

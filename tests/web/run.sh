@@ -46,6 +46,7 @@ one gpu_table node tests/web/test_gpu_table.mjs "$build/bezel"
 one gpu_validation node tests/web/test_gpu_validation.mjs "$build/bezel"
 one train_cpu node tests/web/test_train.mjs cpu
 one pull node tests/web/test_pull.mjs "$build/bezel"
+one models node tests/web/test_models.mjs "$build/bezel"
 one pull_faults node tests/web/test_pull_faults.mjs
 one store node tests/web/test_store.mjs
 one store_files node tests/web/test_store_files.mjs

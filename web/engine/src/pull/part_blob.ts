@@ -44,7 +44,10 @@ async function textOf(file: string): Promise<string> {
 
 /** In the place of what is there, whole or not at all. */
 export async function replaceFile(file: string, text: string): Promise<void> {
-  const next = `${file}.new`, handle = await fs.promises.open(next, 'w', 0o644);
+  const next = `${file}.new`;
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW = 0 } = fs.constants;
+  const handle =
+    await fs.promises.open(next, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o644);
   try {
     await handle.writeFile(text);
     await handle.datasync();

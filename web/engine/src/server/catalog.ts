@@ -10,9 +10,10 @@ import { inspect } from '../engine/cpu_engine.js';
 import { shards } from '../api/engine_source.js';
 import { fileSource, type Source } from '../load/source.js';
 import type { DiskStore } from '../store/disk_store.js';
+import type { ModelTexts } from '../store/ollama_store.js';
 import { inspectFile } from '../store/inspect_file.js';
 import {
-  blobName, composeManifest, parseManifest, parseName, type Layer,
+  blobName, composeManifest, parseName, type Layer,
 } from '../store/manifest.js';
 import type { StoredModel } from '../store/source_ref.js';
 import { BezelError, type Core } from '../engine/wasm.js';
@@ -31,8 +32,6 @@ interface Shipped {
   readonly entry: Entry;
   readonly blobs: ReadonlyMap<string, string | Buffer>; // by digest: a path, or the bytes
 }
-
-const MAX_TEXT = 1 << 20; // a text of a store that is longer than this is not shown
 
 const sha256 = (data: Buffer): string => crypto.createHash('sha256').update(data).digest('hex');
 
@@ -129,18 +128,9 @@ export class Catalog {
     return about && { ...about, manifest: await this.store.manifest(name) };
   }
 
-  /** The small texts beside the weights, by kind: params, system, template, license. */
-  async texts(entry: Entry): Promise<Partial<Record<Layer['kind'], string>>> {
-    const texts: Partial<Record<Layer['kind'], string>> = {};
-    if (entry.file !== undefined) return texts;
-    for (const { kind, digest, size } of parseManifest(this.core, entry.manifest)) {
-      if (!['params', 'system', 'template', 'license'].includes(kind) || size > MAX_TEXT
-        || texts[kind] !== undefined)
-        continue;
-      const file = await this.store?.tree.file(['blobs', blobName(digest)]);
-      if (file) texts[kind] = await file.text(MAX_TEXT);
-    }
-    return texts;
+  /** The small texts beside the weights, by kind. */
+  async texts(entry: Entry): Promise<ModelTexts> {
+    return entry.file === undefined ? ((await this.store?.texts(entry.manifest)) ?? {}) : {};
   }
 
   /** Metadata of the weights, long lists left out as Ollama does. */

@@ -4,6 +4,7 @@
 import { checkNeutral } from '../api/completions_extras.js';
 import { show as shown } from '../api/errors.js';
 import type { ChatDelta, Timings, Usage } from '../api/completions_types.js';
+import { isObject, parameterLines } from '../pull/modelfile.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
 import type { Chunk, Given, Host, Kind, Request } from './host.js';
@@ -21,9 +22,6 @@ const CENTURY = 100 * 365.25 * 86_400_000; // how a time that never comes is tol
 export const ollamaError = (e: unknown): { error: string } => ({
   error: e instanceof Error ? e.message : String(e),
 });
-
-const isObject = (v: unknown): v is Body =>
-  typeof v === 'object' && v !== null && !Array.isArray(v);
 
 function text(body: Body, key: string): string | undefined {
   const value = body[key];
@@ -371,16 +369,6 @@ export function running(ex: Exchange, host: Host): void {
     }]
     : [];
   sendJson(ex, 200, { models });
-}
-
-/** The lines of a Modelfile that the parameters stand for. */
-function parameterLines(params: string | undefined): string {
-  const all = JSON.parse(params ?? '{}') as unknown;
-  const lines = isObject(all)
-    ? Object.entries(all).flatMap(([k, v]) =>
-      (Array.isArray(v) ? v : [v]).map((one) => `${k.padEnd(30)} ${JSON.stringify(one)}`))
-    : [];
-  return lines.join('\n');
 }
 
 export async function show(ex: Exchange, host: Host): Promise<void> {
