@@ -139,7 +139,6 @@ enum { FORCED_MOST = 32 }; /* tokens that are read together without being drawn 
 struct next_tokens {
     int32_t forced[FORCED_MOST]; /* n_forced tokens that must come: nothing is drawn */
     uint32_t n_forced;
-    size_t text_ends[FORCED_MOST]; /* once they were read: where the text of each ends in `ready` */
     const uint32_t *mask; /* else: as struct bz_sampling has it, until the next token */
 };
 
@@ -152,6 +151,7 @@ struct generation {
     struct detok detok;
     struct stop_filter stop;
     struct buf text, ready;
+    uint32_t ends[FORCED_MOST], n_ends; /* where in `ready` the text of each forced token ends */
     struct bz_generated result;
     struct diffusion diffusion;
     bool done; /* then result.stop says why, and `ready` has the last piece */

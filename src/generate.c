@@ -159,6 +159,7 @@ void generation_check_room(struct generation *g, const struct bz_session *s)
 bool generation_has_room(struct generation *g, const struct bz_session *s)
 {
     g->ready.n = 0;
+    g->n_ends = 0;
     if (!g->done) generation_check_room(g, s);
     return !g->done;
 }
@@ -198,16 +199,16 @@ enum bz_status generation_resume(struct generation *g, const struct bz_session *
 /* The text has the tokens first, since a stop string may end it before the last of them. */
 static enum bz_status read_forced(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
-    struct next_tokens *next = &g->next;
+    const struct next_tokens next = g->next; /* each of them may make the text look again */
     size_t before = g->result.n;
     uint32_t n = 0;
     enum bz_status st = BZ_OK;
-    for (; n < next->n_forced && st == BZ_OK && !g->done; n++) {
-        st = generation_advance(g, s, next->forced[n], err);
-        next->text_ends[n] = g->ready.n;
+    while (n < next.n_forced && st == BZ_OK && !g->done) {
+        st = generation_advance(g, s, next.forced[n++], err);
+        g->ends[g->n_ends++] = (uint32_t)g->ready.n;
     }
     bool end = g->done && g->result.stop == BZ_STOP_END;
-    if (st == BZ_OK) st = bz_session_feed(s, next->forced, n, end ? 0 : 1, NULL, NULL, err);
+    if (st == BZ_OK) st = bz_session_feed(s, next.forced, n, end ? 0 : 1, NULL, NULL, err);
     if (st) g->result.n = before;
     return st;
 }

@@ -385,6 +385,45 @@ check "reads both" grep -q Paris "$tmp/out"
 stdin=$tmp/empty check "run with nothing to ask is a failure" expect 1 "$bezel" run tiny
 check "in one sentence" one_sentence
 
+# What an answer keeps to.
+printf '%s' '{"type":"object","properties":{"city":{"type":"string","maxLength":20},' \
+    '"capital":{"type":"boolean"}},"required":["city","capital"],"additionalProperties":false}' \
+    > "$tmp/schema.json"
+echo 'root ::= "yes " [0-9] | "no " [a-f]' > "$tmp/answer.gbnf"
+ask="What is the capital of France?"
+check "run --schema" expect 0 "$bezel" run tiny "$ask" --seed 1 --schema "$tmp/schema.json"
+check "answers with JSON of the schema" \
+    json "type(d[0]['city']) is str and type(d[0]['capital']) is bool and len(d[0]) == 2"
+check "run --schema --thinking" \
+    expect 0 "$bezel" run tiny "$ask" --greedy --thinking --schema "$tmp/schema.json"
+check "thinks first" grep -q 'The user asks' <(head -n 1 "$tmp/out")
+check "and then answers with it" \
+    grep -qE '^\{"city":".*","capital":(true|false)\}$' <(tail -n 1 "$tmp/out")
+check "generate --grammar" \
+    expect 0 "$bezel" generate tiny --prompt "$ask" --seed 3 --json --grammar "$tmp/answer.gbnf"
+check "writes a text of the grammar, and ends" \
+    json "__import__('re').fullmatch('yes [0-9]|no [a-f]', d[0]['text']) and d[0]['stop'] == 'end'"
+printf '%s\n' "$ask" "And of Japan?" > "$tmp/lines"
+stdin=$tmp/lines check "chat --regex" expect 0 "$bezel" chat tiny --greedy --regex '[A-Z][a-z]+!'
+check "answers each line so" test "$(grep -cE '^[A-Z][a-z]+!$' "$tmp/out")" -eq 2
+check "run --json-object" expect 0 "$bezel" run tiny "$ask" --greedy --json-object
+check "answers with an object" json "type(d[0]) is dict"
+check "two of them are wrong usage" \
+    expect 2 "$bezel" run tiny "$ask" --json-object --regex a
+echo '{"type":"text"}' > "$tmp/wrong.json"
+check "a schema that is none is a failure" \
+    expect 1 "$bezel" run tiny "$ask" --schema "$tmp/wrong.json"
+check "in one sentence" one_sentence
+check "that names file and keyword" grep -q 'wrong.json: type at' "$tmp/err"
+echo '{"type":"object"},"regex":"a"' > "$tmp/wrong.json"
+check "so is a file that is no JSON" \
+    expect 1 "$bezel" generate tiny --prompt "$ask" --schema "$tmp/wrong.json"
+check "in one sentence" one_sentence
+check "a file that is missing" expect 1 "$bezel" chat tiny --grammar "$tmp/none.gbnf"
+check "in one sentence" one_sentence
+check "and a diffusion model" expect 1 "$bezel" run tiny-diffusion "$ask" --regex a
+check "in one sentence" one_sentence
+
 # A reader that leaves is no failure to talk about.
 for c in "generate tiny --prompt the --n 500" "inspect tiny --tensors --keys" \
     "logits tiny --ids 2,3,4,5 --top 4000"; do

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "cli/shipped.h"
 
@@ -113,4 +114,54 @@ enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
     p.n_bias = s->bias.n;
     if (st == BZ_OK) *out = p;
     return st;
+}
+
+/* ---- what answers keep to ---- */
+
+int cli_check_form(const struct cli_command *c, const struct cli_form *f)
+{
+    if (!!f->schema + !!f->grammar + !!f->regex + f->json_object <= 1) return CLI_OK;
+    return cli_misuse(c, "give one of --schema, --json-object, --regex and --grammar");
+}
+
+enum bz_status cli_read_form(struct cli_form *f, struct bz_err *err)
+{
+    const char *path = f->schema ? f->schema : f->grammar;
+    struct buf text = { 0 };
+    struct arena arena = { 0 };
+    struct json *schema;
+    enum bz_status st = path ? cli_read_file(path, &text, err) : BZ_OK;
+    if (st == BZ_OK && f->schema) {
+        st = json_parse(&schema, buf_str(&text), &arena, err);
+        if (st) st = fail_prefix(err, st, "%s", path);
+        buf_puts(&f->json, "\"schema\":");
+        buf_put_str(&f->json, buf_str(&text));
+    } else if (f->grammar || f->regex) {
+        buf_puts(&f->json, f->grammar ? "\"gbnf\":" : "\"regex\":");
+        json_put_string(&f->json, f->grammar ? buf_str(&text) : str_of(f->regex));
+    } else if (f->json_object) {
+        buf_puts(&f->json, "\"json\":true");
+    }
+    if (st == BZ_OK && (text.failed || f->json.failed)) st = fail_memory(err, text.n);
+    arena_free(&arena);
+    buf_free(&text);
+    return st;
+}
+
+enum bz_status cli_open_form(const struct cli_form *f, bz_engine *e, bool thinks, bool in_thought,
+                             bz_constraint **out, struct bz_err *err)
+{
+    const char *path = f->schema ? f->schema : f->grammar;
+    struct buf json = { 0 };
+    *out = NULL;
+    if (!f->json.n) return BZ_OK;
+    buf_putc(&json, '{');
+    buf_put_str(&json, buf_str(&f->json));
+    if (thinks) buf_puts(&json, ",\"thinking\":true");
+    if (in_thought) buf_puts(&json, ",\"in_thought\":true");
+    buf_putc(&json, '}');
+    enum bz_status st =
+        json.failed ? fail_memory(err, json.n) : bz_constraint_open(out, e, json.data, json.n, err);
+    buf_free(&json);
+    return st && path ? fail_prefix(err, st, "%s", path) : st;
 }

@@ -251,11 +251,6 @@ EXPORT(int32_t, bz_wasm_generation_next, struct wasm_generation *w)
     return w->g.done ? 1 : 0;
 }
 
-EXPORT(uint32_t, bz_wasm_generation_text_end, const struct wasm_generation *w, uint32_t i)
-{
-    return i < w->g.next.n_forced ? (uint32_t)w->g.next.text_ends[i] : 0;
-}
-
 EXPORT(int32_t, bz_wasm_generation_has_room, struct wasm_generation *w)
 {
     return generation_has_room(&w->g, w->session);
@@ -296,6 +291,11 @@ EXPORT(int32_t, bz_wasm_generation_advance, struct wasm_generation *w, int32_t i
 EXPORT(uint32_t, bz_wasm_generation_stop, const struct wasm_generation *w)
 {
     return (uint32_t)w->g.result.stop;
+}
+
+EXPORT(void, bz_wasm_generation_ends, const struct wasm_generation *w)
+{
+    wasm_show(w->g.ends, w->g.n_ends * sizeof *w->g.ends);
 }
 
 EXPORT(uint32_t, bz_wasm_generation_first, const struct wasm_generation *w)

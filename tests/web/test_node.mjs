@@ -256,6 +256,43 @@ test('help of a command, and commands of a chat that do not exist', () => {
   );
 });
 
+test('answers keep to a schema, any object, a pattern or a grammar, with the same words', () => {
+  const file = (name, text) => {
+    fs.writeFileSync(`${temp}/${name}`, text);
+    return `${temp}/${name}`;
+  };
+  const properties = { city: { type: 'string', maxLength: 20 }, capital: { type: 'boolean' } };
+  const schema = file('schema.json', JSON.stringify({
+    type: 'object', properties, required: Object.keys(properties), additionalProperties: false,
+  }));
+  const grammar = file('answer.gbnf', 'root ::= "yes " [0-9] | "no " [a-f]');
+  const question = 'What is the capital of France?';
+  const made = alike(['run', tiny, question, '--greedy', '--schema', schema]);
+  same(Object.keys(JSON.parse(made.out)), ['city', 'capital']);
+  alike(['run', tiny, question, '--greedy', '--thinking', '--schema', schema]);
+  alike(['run', tiny, question, '--greedy', '--json-object']);
+  alike(['chat', tiny, '--greedy', '--regex', '[A-Z][a-z]+!'], `${question}\nAnd of Japan?\n`);
+  const text = alike(['generate', tiny, '--prompt', 'x', '--greedy', '--grammar', grammar]);
+  ok(/^(yes [0-9]|no [a-f])\n$/.test(text.out), text.out);
+  const wrong = file('wrong.json', '{"type":"text"}');
+  const cut = file('cut.json', '{"type":');
+  for (const args of [
+    ['run', tiny, 'x', '--schema', wrong], ['generate', tiny, '--prompt', 'x', '--regex', '(a'],
+    ['run', tiny, 'x', '--regex', 'a', '--json-object'],
+  ])
+    ok(alike(args).code > 0, args.join(' '));
+  const diffuses = both(['run', 'models/tiny-diffusion.q8_0.gguf', 'x', '--regex', 'a']);
+  for (const { code, err } of diffuses)
+    same([code, /diffusion model cannot be constrained yet\n$/.test(err)], [1, true], err);
+  const { code, err } = bezel(['run', tiny, 'x', '--schema', cut]);
+  same([code, /^bezel run: .*cut\.json: not valid JSON: .*\n$/.test(err)], [1, true], err);
+  for (const command of ['run', 'chat', 'generate']) {
+    const rows = ({ out }) =>
+      String(out).split('\n').filter((l) => /^ {2}--(schema|json-object|regex|grammar)/.test(l));
+    same(rows(bezel(['help', command])), rows(call(native, ['help', command])));
+  }
+});
+
 test('what is in a file is told in the same words', () => {
   for (const model of [
     ...models, 'tests/golden/taps_e2b.gguf', 'tests/fuzz/seeds/inspect/canvas',

@@ -38,6 +38,16 @@ class Speaker {
   }
 }
 
+/** A call may come in pieces, and end in the middle. */
+function isWhole(call: ToolCall): boolean {
+  try {
+    JSON.parse(call.arguments);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export class Writer {
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -82,9 +92,9 @@ export class Writer {
       }
       this.content += delta.content ?? '';
       this.reasoning += delta.reasoning_content ?? '';
-      for (const { index, id = '', function: f } of delta.tool_calls ?? []) {
-        const call = (this.calls[index] ??= { id, name: f.name ?? '', arguments: '' });
-        this.calls[index] = { ...call, arguments: call.arguments + f.arguments };
+      for (const { index, id, function: f } of delta.tool_calls ?? []) {
+        const so = this.calls[index] ?? { id: id ?? '', name: f.name ?? '', arguments: '' };
+        this.calls[index] = { ...so, arguments: so.arguments + f.arguments };
       }
     }
     this.frame ||= requestAnimationFrame(() => {
@@ -108,7 +118,8 @@ export class Writer {
 
   get message(): Message {
     return {
-      ...this.start, content: this.content, reasoning: this.reasoning, toolCalls: this.calls,
+      ...this.start, content: this.content, reasoning: this.reasoning,
+      toolCalls: this.calls.filter(isWhole),
     };
   }
 

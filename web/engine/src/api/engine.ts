@@ -4,7 +4,7 @@
 import { startWorker } from '../beside.js';
 import { TRAIN_SEQUENCE } from '../engine/boundary.js';
 import type { BenchOptions, BenchProgress, BenchResult } from '../engine/bench.js';
-import { plainRequest, readChat, readCompletion } from './completions_request.js';
+import { plainOf, plainRequest, readChat, readCompletion } from './completions_request.js';
 import type {
   ChatCompletion, ChatCompletionChunk, ChatRequest, ChatStreamRequest, ChatWholeRequest, Completion,
   CompletionRequest, CompletionStreamRequest, CompletionWholeRequest,
@@ -424,7 +424,7 @@ export class Engine implements Trainer {
   /** Can answers keep to this? Undefined, or a sentence that says why not: it names the keyword and
    *  where it stands. */
   checkGrammar(constraint: Constraint): Promise<string | undefined> {
-    return this.host.link.call('checkConstraint', constraint);
+    return this.host.link.call('checkConstraint', plainOf(constraint));
   }
 
   /** Tokens that a chat's prompt would have. */

@@ -10,7 +10,7 @@ import { ChatParser, type ChatEvent } from './completions_parser.js';
 import type { ChatOrder, RawOrder } from '../api/completions_request.js';
 import type {
   ChatCompletion, ChatCompletionChunk, ChatDelta, Completion, CompletionLogprobs, FinishReason,
-  Logprobs, TokenInfo, ToolCall, TopLogprob,
+  Logprobs, TokenInfo, ToolCall, ToolCallDelta, TopLogprob,
 } from '../api/completions_types.js';
 import type { Stop } from './boundary.js';
 import type { ChatTokens } from './cpu_engine.js';
@@ -131,15 +131,16 @@ class ChatState {
     if ('content' in event) return { content: event.content };
     if ('reasoning' in event) return { reasoning_content: event.reasoning };
     if (!('name' in event))
-      return { tool_calls: [{ index: this.calls - 1, function: { arguments: event.arguments } }] };
-    // of a constrained answer the constraint sees to it
-    if (this.order.oneCall && event.arguments !== undefined) this.open = false;
+      return { tool_calls: [{ index: this.calls - 1, function: event }] };
+    const { name, arguments: whole } = event;
+    // a constraint sees to it by itself
+    if (this.order.oneCall && whole !== undefined) this.open = false;
     return {
       tool_calls: [{
         index: this.calls++,
         id: randomId('call_'),
         type: 'function',
-        function: { name: event.name, arguments: event.arguments ?? '' },
+        function: { name, arguments: whole ?? '' },
       }],
     };
   }
@@ -226,16 +227,6 @@ async function* chatChoice(
   }
 }
 
-/** A call that the limit cut short is none. */
-function isWhole(call: ToolCall): boolean {
-  try {
-    JSON.parse(call.function.arguments);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** One answer, put together. */
 interface ChatParts {
   content: string;
@@ -243,6 +234,16 @@ interface ChatParts {
   finish: FinishReason | null;
   readonly calls: ToolCall[];
   readonly tokens: TokenInfo[];
+}
+
+/** The limit may have cut the last one short, of which nobody has use. */
+function isWhole({ function: { arguments: text } }: ToolCall): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function wholeChoice(
@@ -265,6 +266,12 @@ function wholeChoice(
   };
 }
 
+function addCall(calls: ToolCall[], { index, id = '', function: f }: ToolCallDelta): void {
+  const { name = '', arguments: more } = f;
+  const call = (calls[index] ??= { id, type: 'function', function: { name, arguments: '' } });
+  call.function.arguments += more;
+}
+
 /** All chunks as one answer; they must have been asked to include usage. */
 export async function wholeChat(
   chunks: AsyncIterable<ChatCompletionChunk>,
@@ -279,12 +286,7 @@ export async function wholeChat(
         (all[index] ??= { content: '', reasoning: '', finish: null, calls: [], tokens: [] });
       one.content += delta.content ?? '';
       one.reasoning += delta.reasoning_content ?? '';
-      for (const { index: at, id = '', function: f } of delta.tool_calls ?? []) {
-        const call = (one.calls[at] ??= {
-          id, type: 'function', function: { name: f.name ?? '', arguments: '' },
-        });
-        call.function.arguments += f.arguments;
-      }
+      for (const call of delta.tool_calls ?? []) addCall(one.calls, call);
       one.tokens.push(...(logprobs?.content ?? []));
       one.finish ??= finish_reason;
     }

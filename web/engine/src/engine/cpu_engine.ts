@@ -10,8 +10,6 @@ import {
 import { BezelError, type Core, type LogitsFn } from './wasm.js';
 import { memorySource, type Source } from '../load/source.js';
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
 export interface Sampling {
   temperature: number;
   top_k: number;
@@ -409,6 +407,21 @@ export class CpuEngine {
   }
 }
 
+/** Tokens that came together, and the text that became certain with them. */
+interface Step {
+  ids: Int32Array;
+  text: string;
+  /** Of each token, where a constraint left no choice of them. */
+  texts: string[];
+}
+interface StepsEnd {
+  first: number;
+  count: number;
+  stop: Stop;
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
 export class CpuSession {
   private p: SessionPtr;
 
@@ -507,20 +520,19 @@ export class CpuSession {
 
   /** Go on from the last logits: each token with the text that became certain with it (perhaps
    *  none). Leave the loop to cancel; the session then holds what came out. */
-  *pieces(
-    options: GenerateOptions = {},
-  ): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
+  *pieces(options: GenerateOptions = {}): Generator<{ id: number; text: string }, StepsEnd> {
     const steps = this.steps(options);
     let left = 0; // of the tokens that came together, so many were not taken
     try {
       for (;;) {
         const next = steps.next();
         if (next.done) return next.value;
-        const { ids, texts } = next.value;
+        const { ids, text, texts } = next.value;
         left = ids.length;
+        // of a canvas the last one brings all of the text
         for (const [i, id] of ids.entries()) {
           left--;
-          yield { id, text: texts[i] as string };
+          yield { id, text: texts[i] ?? (left ? '' : text) };
         }
       }
     } finally {
@@ -531,12 +543,7 @@ export class CpuSession {
 
   /** The same step by step: a token each, or several that a constraint left no choice of; or a step
    *  of a canvas, which is text only at its end. */
-  *steps(
-    options: GenerateOptions = {},
-  ): Generator<
-    { ids: Int32Array; text: string; texts: string[] },
-    { first: number; count: number; stop: Stop }
-  > {
+  *steps(options: GenerateOptions = {}): Generator<Step, StepsEnd> {
     const { exports } = this.core;
     const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) =>
       this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
@@ -544,13 +551,10 @@ export class CpuSession {
       for (;;) {
         const before = exports.bz_wasm_generation_count(g);
         const over = this.core.checkNumber(exports.bz_wasm_generation_next(g));
-        const text = this.core.resultText(), bytes = this.core.result();
-        const first = exports.bz_wasm_generation_first(g);
+        const piece = this.core.result(), first = exports.bz_wasm_generation_first(g);
         const count = exports.bz_wasm_generation_count(g);
-        if (count > before || !over) {
-          const ids = this.tokensFrom(first + before);
-          yield { ids, text, texts: ids.length > 1 ? this.textsOf(g, bytes, ids.length) : [text] };
-        }
+        if (count > before || !over)
+          yield { ids: this.tokensFrom(first + before), ...this.textsOf(g, piece) };
         if (over)
           return { first, count, stop: STOP[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
@@ -559,16 +563,13 @@ export class CpuSession {
     }
   }
 
-  /** The text of each token; of those of a canvas the last has it all. */
-  private textsOf(g: GenerationPtr, bytes: Uint8Array, n: number): string[] {
-    const texts: string[] = [];
-    for (let i = 0, from = 0; i < n; i++) {
-      const to =
-        i + 1 < n ? this.core.exports.bz_wasm_generation_text_end(g, i) : bytes.length;
-      texts.push(decoder.decode(bytes.subarray(from, to)));
-      from = to;
-    }
-    return texts;
+  private textsOf(g: GenerationPtr, piece: Uint8Array): Omit<Step, 'ids'> {
+    this.core.exports.bz_wasm_generation_ends(g);
+    const ends = this.core.resultIds();
+    return {
+      text: decoder.decode(piece),
+      texts: Array.from(ends, (end, i) => decoder.decode(piece.subarray(i ? ends[i - 1] : 0, end))),
+    };
   }
 
   /** The canvas of a diffusion model, and its words after the last step; a copy. */

@@ -64,6 +64,7 @@ export class GpuDecoder {
   private fits = true; // the flight past the first, to what follows that
   private steady = 0; // tokens in a row whose mask was that of the one before
   private undrawn = 0; // the session's last tokens that the device does not know to be there
+  private late: { why: unknown } | undefined; // a failure behind a token that was handed out
 
   private constructor(
     private readonly session: GpuSession,
@@ -106,6 +107,7 @@ export class GpuDecoder {
    *  The logits it was drawn from are good until the next call. */
   async next(left: number): Promise<Drawn> {
     const { session } = this, { core } = session.engine;
+    if (this.late) throw this.late.why;
     if (session.unread !== undefined) await this.advance();
     this.begin();
     const later = this.mayReadLater(left);
@@ -121,11 +123,18 @@ export class GpuDecoder {
     if (!over && !this.flight[1]?.known) this.look();
     if (later) session.unread = id;
     else await this.advance();
-    if (!over && left > 0) {
+    if (!over && left > 0) this.goOn();
+    return { id, text, over, logits };
+  }
+
+  /** What needs no waiting is queued before the token is handed out. */
+  private goOn(): void {
+    try {
       this.begin();
       this.readBehind();
+    } catch (why) {
+      this.late = { why };
     }
-    return { id, text, over, logits };
   }
 
   private get x(): Exports {

@@ -392,7 +392,7 @@ export class GpuSession {
     ...options
   }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const { core } = this.engine;
-    const json = optionsJson({ ...options, one_by_one: logprobs !== undefined });
+    const json = optionsJson(logprobs === undefined ? options : { ...options, one_by_one: true });
     let text = 0 as GenerationPtr, decoder: GpuDecoder | undefined;
     try {
       await this.needLogits(signal);
