@@ -220,11 +220,12 @@ export const serve: Command = {
     const wanted = given.number('--port') ?? PORT;
     if (wanted > 65535) throw new Misuse('--port is 0 to 65535');
     const core = await Core.load(await loadWasm());
-    const store = openStore(core, given.text('--store'));
+    const findStore = (): DiskStore | undefined => openStore(core, given.text('--store'));
+    const store = findStore();
     const { files, model } = offeredFiles(given.text('--model'));
     const adapters = await offeredAdapters(given);
     const places = Object.fromEntries(adapters.map(({ name, source }) => [name, source]));
-    const catalog = await Catalog.open(core, { store, files, adapters: places, say });
+    const catalog = await Catalog.open(core, { store, findStore, files, adapters: places, say });
     const kept = model === undefined ? undefined : await catalog.find(model);
     if (model !== undefined && !kept)
       throw new BezelError(`there is no model "${model}" on this machine`, 'not-found');

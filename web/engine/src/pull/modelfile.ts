@@ -40,7 +40,9 @@ const kinds: Readonly<Record<string, 'int' | 'float' | 'bool' | 'texts'>> = {
   use_mmap: 'bool',
 };
 
-const wrong = (text: string): BezelError => new BezelError(text, 'argument');
+/** A sentence, without what a terminal would obey. */
+const wrong = (text: string): BezelError =>
+  new BezelError(text.replace(/[\0-\x1f\x7f-\x9f]/g, ' '), 'argument');
 
 function valueOf(name: string, text: string): unknown {
   const kind = kinds[name];

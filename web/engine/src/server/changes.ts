@@ -39,16 +39,10 @@ export class Changes {
   ) {}
 
   private writer(): Promise<DiskWriter> {
-    return (this.opened ??= this.options.writer().then(
-      (writer) => {
-        this.catalog.store ??= writer.store;
-        return writer;
-      },
-      (e: unknown) => {
-        this.opened = undefined; // the next change tries again
-        throw e;
-      },
-    ));
+    return (this.opened ??= this.options.writer().catch((e: unknown) => {
+      this.opened = undefined; // the next change tries again
+      throw e;
+    }));
   }
 
   private async told<T>(work: () => Promise<T>): Promise<T> {

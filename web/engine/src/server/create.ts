@@ -4,6 +4,7 @@
 import * as crypto from 'node:crypto';
 import * as fs from 'node:fs';
 
+import { show } from '../api/errors.js';
 import { configText, inspectFiles, ownParameters, type Config } from '../pull/gguf_model.js';
 import {
   checkMessages, checkParameters, isObject, parseModelfile, type Message,
@@ -63,7 +64,8 @@ function digests(body: Body, key: string): Record<string, string> {
   const value = body[key] ?? {};
   if (!isObject(value)) throw new HttpError(400, `"${key}" is an object: digests by file name`);
   return Object.fromEntries(Object.entries(value).map(([file, digest]) => {
-    const [, hex] = /^sha256[:-]([0-9a-f]{64})$/.exec(String(digest)) ?? [];
+    const said = typeof digest === 'string' ? digest : '';
+    const [, hex] = /^sha256[:-]([0-9a-f]{64})$/.exec(said) ?? [];
     if (hex === undefined) throw new HttpError(400, `"${key}" has no sha256 digest for a file`);
     return [file, hex];
   }));
@@ -81,7 +83,7 @@ export function readWish(body: Body, name: string): CreateWish {
   for (const [key, value] of Object.entries(body)) {
     if (isEmpty(value)) continue;
     if (refused[key] !== undefined) throw new HttpError(400, refused[key]);
-    if (!known.has(key)) throw new HttpError(400, `this server's create has no "${key}"`);
+    if (!known.has(key)) throw new HttpError(400, `this server's create has no ${show(key)}`);
   }
   const modelfile = text(body, 'modelfile');
   const said = modelfile ? parseModelfile(modelfile) : undefined;
@@ -146,7 +148,7 @@ async function fileLayer(
 ): Promise<{ layer: RawLayer; kind: FileKind & { isProjector: boolean } }> {
   const size = await writer.blobSize(digest);
   if (size === undefined)
-    throw new HttpError(400, `the blob of ${JSON.stringify(file)} was not sent`);
+    throw new HttpError(400, `the blob of ${show(file)} was not sent`);
   const kind = await inspectFiles(core, [writer.blobPath(digest)]);
   const isProjector = /mmproj/i.test(file) || kind.family === 'clip';
   const type = kind.kind === 'adapter' ? 'adapter' : isProjector ? 'projector' : 'model';
