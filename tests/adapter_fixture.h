@@ -14,11 +14,11 @@
 
 static char dir[200], gguf_path[256], config_path[256], weights_path[256];
 
-static struct rng rng = { 11 };
+static struct rng adapter_rng = { 11 };
 
 static inline float random_weight(void)
 {
-    return 2 * rng_unit(rng_next(&rng)) - 1;
+    return 2 * rng_unit(rng_next(&adapter_rng)) - 1;
 }
 
 static inline float *random_weights(size_t n)

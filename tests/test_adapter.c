@@ -251,9 +251,9 @@ static void test_hostile(void)
             for (size_t n = 0; n + 32 < b.n; n += 1 + n / 64)
                 CHECK_MSG(open_bytes(&a, b.data, n, c) != BZ_OK, "%zu of %zu bytes", n, b.n);
             for (int i = 0; i < 3000; i++) {
-                size_t at = rng_below(&rng, (uint32_t)(b.n < 1000 ? b.n : 1000));
+                size_t at = rng_below(&adapter_rng, (uint32_t)(b.n < 1000 ? b.n : 1000));
                 char old = b.data[at];
-                b.data[at] = (char)rng_next(&rng);
+                b.data[at] = (char)rng_next(&adapter_rng);
                 if (open_bytes(&a, b.data, b.n, c) == BZ_OK) adapter_close(&a);
                 b.data[at] = old;
             }

@@ -1,6 +1,6 @@
 /* test_grammar.c - masks of schemas, patterns and GBNF over a real vocabulary: a mask allows just
- * the tokens that the matcher takes, a walk through masks that ends is a text that keeps to the
- * grammar, and what cannot be kept is refused by name. */
+ * the tokens that the matcher takes, a walk through masks can always be finished and then keeps to
+ * the grammar, and what cannot be kept is refused by name. */
 #include "grammar/grammar.h"
 
 #include <stdlib.h>
@@ -48,12 +48,12 @@ static uint32_t disagreements(struct matcher *m)
     return bad;
 }
 
-/* A random walk through masks, at most `most` tokens long; its text is appended to *text. Is the
- * text whole at its end? Now and then a step is taken back and taken again. */
-static bool walk(struct matcher *m, struct rng *rng, struct buf *text, int most)
+/* A random walk through masks of `most` tokens, or to the end of the text if that comes first. In
+ * each state something may follow, or the text is over. Now and then a step is taken back and taken
+ * again. */
+static void walk(struct matcher *m, struct rng *rng, int most)
 {
-    struct bz_err err;
-    struct detok detok = { 0 };
+    struct bz_err err = { "" };
     uint32_t n = tokenizer_size(engine->tokenizer);
     for (int i = 0; i < most && !matcher_is_over(m); i++) {
         const uint32_t *mask = matcher_mask(m);
@@ -62,17 +62,16 @@ static bool walk(struct matcher *m, struct rng *rng, struct buf *text, int most)
             if (allows(mask, (from + k) % n) &&
                 !tokenizer_is_end(engine->tokenizer, (int32_t)((from + k) % n)))
                 id = (from + k) % n;
-        if (id == n) break; /* nothing but the end may come */
+        if (!mask) matcher_status(m, &err);
+        CHECK_MSG(id < n, "%s after \"%.*s\"", err.text, STR_ARG(matcher_text(m)));
+        if (id == n) break;
         for (int turn = 0; turn < 2; turn++) {
             bool accepted = false;
             CHECK(matcher_advance(m, (int32_t)id, &accepted, &err) == BZ_OK && accepted);
             if (turn || rng_below(rng, 4)) break;
             matcher_rollback(m, 1);
         }
-        detok_feed(&detok, engine->tokenizer, (int32_t)id, true, text);
     }
-    detok_end(&detok, text);
-    return matcher_may_end(m);
 }
 
 /* The whole text, byte by byte, in a matcher without a vocabulary. */
@@ -87,27 +86,72 @@ static bool keeps_to(struct grammar *g, struct str text)
     return ok;
 }
 
-/* ends: a walk through masks always comes to an end. It does not yet where members have names: a
- * mask may begin a spelling of a name (\\u00..) that no token finishes. */
+/* What was written is JSON, and the form that is checked takes it too: with white space. */
+static void check_instance(const char *schema, struct str text)
+{
+    struct arena a = { 0 };
+    struct json *json = NULL;
+    struct bz_err err = { "" };
+    struct buf loose = { 0 };
+    struct grammar *g = NULL;
+    struct grammar_options any = { .any_form = true };
+    CHECK_MSG(json_parse(&json, text, &a, &err) == BZ_OK, "%.*s: %s", STR_ARG(text), err.text);
+    CHECK(grammar_of_schema(&g, str_of(schema), &any, &err) == BZ_OK);
+    buf_puts(&loose, "\t ");
+    buf_put_str(&loose, text);
+    buf_puts(&loose, "\r\n");
+    CHECK_MSG(g && keeps_to(g, buf_str(&loose)), "%s: %.*s", schema, STR_ARG(text));
+    grammar_close(g);
+    buf_free(&loose);
+    arena_free(&a);
+}
+
 static const struct {
     enum kind kind;
-    bool ends;
     const char *text;
 } grammars[] = {
-    { SCHEMA, false,
-      "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":3,"
-      "\"maximum\":120},\"b\":{\"enum\":[\"x\",\"yes\",null]}},\"required\":[\"a\",\"b\"],"
-      "\"additionalProperties\":false}" },
-    { SCHEMA, true,
-      "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":3},"
-      "\"minItems\":1,\"maxItems\":3}" },
-    { SCHEMA, false,
-      "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{"
-      "\"v\":{\"type\":\"boolean\"},\"n\":{\"$ref\":\"#/$defs/n\"}},"
-      "\"required\":[\"v\"],\"additionalProperties\":false}}}" },
-    { SCHEMA, true, "{\"type\":\"string\",\"format\":\"date\"}" },
-    { REGEX, true, "[a-c]{2,5}-(caf\xc3\xa9|\\d{3})" },
-    { GBNF, false, "root ::= item (\", \" item)*\nitem ::= [a-z] [a-z]? | \"\xe2\x82\xac\" [0-9]" },
+    { SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\",\"minimum\":3,"
+              "\"maximum\":120},\"b\":{\"enum\":[\"x\",\"yes\",null]}},\"required\":[\"a\",\"b\"],"
+              "\"additionalProperties\":false}" },
+    { SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"maxLength\":3},"
+              "\"minItems\":1,\"maxItems\":3}" },
+    { SCHEMA, "{\"$ref\":\"#/$defs/n\",\"$defs\":{\"n\":{\"type\":\"object\",\"properties\":{"
+              "\"v\":{\"type\":\"boolean\"},\"n\":{\"$ref\":\"#/$defs/n\"}},"
+              "\"required\":[\"v\"],\"additionalProperties\":false}}}" },
+    { SCHEMA, "{\"type\":\"string\",\"format\":\"date\"}" },
+    { SCHEMA, "{}" },
+    /* names that need escapes, and one that begins another */
+    { SCHEMA, "{\"properties\":{\"a\\\"\\\\\":{\"const\":1},\"\\u0001\\n\":{\"const\":2},"
+              "\"a\":{\"const\":3}},\"minProperties\":1,\"additionalProperties\":false}" },
+    /* few names are left, or none */
+    { SCHEMA, "{\"type\":\"object\",\"propertyNames\":{\"enum\":[\"ab\",\"ac\",\"b\"]},"
+              "\"minProperties\":3,\"additionalProperties\":{\"type\":\"null\"}}" },
+    { SCHEMA, "{\"type\":\"object\",\"patternProperties\":{\"^x[0-9]$\":{\"type\":\"integer\"},"
+              "\"5$\":{\"type\":\"string\"}},\"additionalProperties\":false,\"minProperties\":2}" },
+    /* some member must be there: this one or that one */
+    { SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},"
+              "\"b\":{\"type\":[\"integer\",\"string\"]},\"c\":{\"type\":\"integer\"}},"
+              "\"additionalProperties\":false,"
+              "\"not\":{\"additionalProperties\":{\"type\":\"integer\"}}}" },
+    { SCHEMA,
+      "{\"oneOf\":[{\"properties\":{\"a\":{},\"b\":{},\"d\":{},\"e\":{}},"
+      "\"additionalProperties\":false},{\"properties\":{\"a\":{},\"c\":{},\"d\":{},\"e\":{}},"
+      "\"additionalProperties\":false}],\"type\":\"object\"}" },
+    { SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{},\"d\":{}},"
+              "\"dependentRequired\":{\"a\":[\"c\"],\"c\":[\"d\"],\"b\":[\"a\"]},"
+              "\"additionalProperties\":false,\"minProperties\":2,\"maxProperties\":3}" },
+    /* items run out */
+    { SCHEMA, "{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",1,1.5,null]},"
+              "\"uniqueItems\":true,\"minItems\":2}" },
+    { SCHEMA, "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],"
+              "\"items\":false,\"contains\":{\"type\":\"string\"}}" },
+    { SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"null\"]},\"maxItems\":4,"
+              "\"contains\":{\"minimum\":5,\"type\":\"integer\"},\"minContains\":2,"
+              "\"maxContains\":3}" },
+    { SCHEMA, "{\"type\":\"integer\",\"minimum\":-200,\"maximum\":1500,\"multipleOf\":70}" },
+    { REGEX, "[a-c]{2,5}-(caf\xc3\xa9|\\d{3})" },
+    { REGEX, "(?!ab)[a-z]{3}|[\\ud800-\\udfff]x|[^\\x00-\\u07ff]" },
+    { GBNF, "root ::= item (\", \" item)*\nitem ::= [a-z] [a-z]? | \"\xe2\x82\xac\" [0-9]" },
 };
 
 static void check_walks(void)
@@ -116,30 +160,59 @@ static void check_walks(void)
     for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++) {
         struct grammar *g = NULL;
         struct bz_err err = { "" };
-        CHECK_MSG(open_grammar(&g, grammars[i].kind, grammars[i].text, &err) == BZ_OK, "%s",
-                  err.text);
-        int n_whole = 0;
+        CHECK_MSG(open_grammar(&g, grammars[i].kind, grammars[i].text, &err) == BZ_OK, "%s: %s",
+                  grammars[i].text, err.text);
         for (int k = 0; g && k < 40; k++) {
             struct matcher *m = NULL;
             struct buf text = { 0 };
             CHECK(matcher_open(&m, g, vocab, &err) == BZ_OK);
-            bool whole = walk(m, &rng, &text, 60);
-            n_whole += whole;
-            if (whole)
-                CHECK_MSG(keeps_to(g, buf_str(&text)), "%s: %.*s", grammars[i].text,
-                          STR_ARG(buf_str(&text)));
-            if (whole && grammars[i].kind == SCHEMA) {
-                struct arena a = { 0 };
-                struct json *json;
-                CHECK_MSG(json_parse(&json, buf_str(&text), &a, &err) == BZ_OK, "%.*s: %s",
-                          STR_ARG(buf_str(&text)), err.text);
-                arena_free(&a);
-            }
+            walk(m, &rng, k);
+            buf_put_str(&text, matcher_text(m));
+            CHECK_MSG(matcher_finish(m, &text, &err) == BZ_OK, "%s: %s after \"%.*s\"",
+                      grammars[i].text, err.text, STR_ARG(buf_str(&text)));
+            CHECK_MSG(keeps_to(g, buf_str(&text)), "%s: %.*s", grammars[i].text,
+                      STR_ARG(buf_str(&text)));
+            if (grammars[i].kind == SCHEMA) check_instance(grammars[i].text, buf_str(&text));
             buf_free(&text);
             matcher_close(m);
         }
-        CHECK_MSG(!grammars[i].ends || n_whole >= 10, "%s: %d of 40 walks ended", grammars[i].text,
-                  n_whole);
+        grammar_close(g);
+    }
+}
+
+/* Texts that go one level deeper for as long as they may can always be finished. */
+static void check_depth(void)
+{
+    static const struct {
+        const char *schema, *deeper;
+    } cases[] = {
+        { "{}", "[" },
+        { "{}", "{\"a\":" },
+        { "{\"properties\":{\"c\":{\"type\":\"array\",\"items\":{\"$ref\":\"#\"}},"
+          "\"d\":{\"type\":\"object\",\"required\":[\"e\"]}},\"required\":[\"c\",\"d\"]}",
+          "{\"c\":[" },
+        { "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"null\"},{\"type\":\"array\","
+          "\"minItems\":1,"
+          "\"items\":{\"type\":\"array\"}},{\"$ref\":\"#\"}]}",
+          "[null,[[]]," },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct grammar *g = NULL;
+        struct matcher *m = NULL;
+        struct bz_err err = { "" };
+        struct buf text = { 0 };
+        struct str deeper = str_of(cases[i].deeper);
+        size_t n = deeper.n, levels = 0;
+        CHECK_MSG(open_grammar(&g, SCHEMA, cases[i].schema, &err) == BZ_OK, "%s", err.text);
+        CHECK(g && matcher_open(&m, g, vocab, &err) == BZ_OK);
+        for (; m && n == deeper.n; levels++) {
+            CHECK_MSG(matcher_mask(m), "%s at level %zu", cases[i].schema, levels);
+            CHECK(matcher_finish(m, &text, &err) == BZ_OK);
+            CHECK(matcher_read(m, deeper, &n, &err) == BZ_OK);
+        }
+        CHECK_MSG(levels > 60 && levels < 140, "%s: %zu levels", cases[i].schema, levels);
+        buf_free(&text);
+        matcher_close(m);
         grammar_close(g);
     }
 }
@@ -153,14 +226,12 @@ static void check_masks(void)
         struct bz_err err = { "" };
         CHECK(open_grammar(&g, grammars[i].kind, grammars[i].text, &err) == BZ_OK);
         struct matcher *m = NULL;
-        struct buf text = { 0 };
         CHECK(g && matcher_open(&m, g, vocab, &err) == BZ_OK);
-        for (int k = 0; m && k < 6 && !matcher_is_over(m); k++) {
+        for (int k = 0; m && k < 12 && !matcher_is_over(m); k++) {
             CHECK_MSG(disagreements(m) == 0, "%s after \"%.*s\"", grammars[i].text,
-                      STR_ARG(buf_str(&text)));
-            walk(m, &rng, &text, 1);
+                      STR_ARG(matcher_text(m)));
+            walk(m, &rng, 1);
         }
-        buf_free(&text);
         matcher_close(m);
         grammar_close(g);
     }
@@ -235,7 +306,8 @@ int main(void)
     }
     TEST("texts keep to a grammar, or do not") check_texts();
     TEST("what cannot be kept is refused by name") check_refusals();
-    TEST("a walk through masks that ends is a text that keeps to the grammar") check_walks();
+    TEST("a walk through masks can always go on to an end, and keeps to the grammar") check_walks();
+    TEST("what nests as deeply as it may can be closed") check_depth();
     TEST("a mask allows exactly the tokens that the matcher takes") check_masks();
     vocab_close(vocab);
     bz_engine_close(engine);

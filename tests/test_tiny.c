@@ -3,10 +3,11 @@
  * were made. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
-#include "bezel.h"
 #include "check.h"
+#include "engine.h"
 #include "io/gguf.h"
 
 #define LOGIT_TOLERANCE 2e-4
@@ -149,10 +150,162 @@ static void check_model(const char *name, enum bz_backend backend, const char *b
     bz_engine_close(e);
 }
 
-/* A diffusion model answers canvas by canvas; what its draws are, its canvases settle on facts. */
-static void check_diffusion(void)
+/* ---- the one that denoises canvases ---- */
+
+/* Worst difference of some rows' logits after the canvas `ids` from what the reference has. */
+static double canvas_off(bz_session *s, const int32_t *ids, const struct gguf_kv *rows,
+                         const float *want)
 {
-    struct bz_engine_options o = { .n_threads = 2 };
+    const struct model *m = &s->engine->model;
+    struct run r = { .be = &s->engine->backend };
+    double worst = 0;
+    int64_t row = 0;
+    op_write(&r, &s->acts.canvas.ids, 0, ids, s->acts.canvas.n);
+    model_canvas_rows(&r, m, &s->acts);
+    for (uint32_t i = 0; i < rows->n && gguf_at_i64(rows, i, &row); i++) {
+        model_logits(&r, m, &s->acts, (uint32_t)row, 1);
+        for (uint32_t v = 0; v < m->config.n_vocab; v++) {
+            const float *z = s->acts.logits.mem;
+            double off = fabs((double)z[v] - (double)want[(size_t)i * m->config.n_vocab + v]);
+            if (!(off <= worst)) worst = off;
+        }
+    }
+    CHECK_MSG(r.status == BZ_OK, "%s", r.err.text);
+    return worst;
+}
+
+/* Two steps of a canvas after the prompt in the session; the second is told what the first thought.
+ * canvases: 2 x n ids. want: the logits of both. */
+static double steps_off(bz_session *s, const int32_t *canvases, const struct gguf_kv *rows,
+                        const float *want)
+{
+    struct bz_diffusion how = bz_diffusion_defaults(s->engine);
+    struct bz_generate_options o = { .diffusion = &how };
+    struct run r = { .be = &s->engine->backend };
+    struct generation g;
+    struct bz_err err;
+    how.canvas = canvases;
+    generation_begin(&g, s, &o);
+    CHECK(diffusion_begin(&g, s, &r, &err) == BZ_OK);
+    double first = canvas_off(s, canvases, rows, want);
+    model_denoise(&r, &s->engine->model, &s->acts);
+    want += rows->n * s->engine->model.config.n_vocab;
+    double second = canvas_off(s, canvases + s->acts.canvas.n, rows, want);
+    CHECK(r.status == BZ_OK);
+    generation_close(&g);
+    return first > second ? first : second;
+}
+
+/* Every "prompt.K.ids" with its ".canvas" and ".logits.q8_0". */
+static void check_canvas_logits(bz_session *s, const char *path)
+{
+    struct gguf g;
+    struct bz_err err;
+    int n_prompts = 0;
+    if (!check_that(gguf_open_file(&g, path, &err) == BZ_OK, path, 0, "opens")) return;
+    const struct gguf_kv *rows = gguf_find(&g, "golden.rows");
+    for (uint64_t i = 0; i < g.n_tensors; i++) {
+        const struct gguf_tensor *t = &g.tensors[i];
+        if (!str_ends(t->name, ".ids")) continue;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s.canvas", (int)t->name.n - 4, t->name.p);
+        const struct gguf_tensor *c = gguf_tensor_find(&g, name);
+        snprintf(name, sizeof name, "%.*s.logits.q8_0", (int)t->name.n - 4, t->name.p);
+        const struct gguf_tensor *l = gguf_tensor_find(&g, name);
+        CHECK(c && l && c->ne[0] == s->acts.canvas.n && c->ne[1] == 2);
+        CHECK(l->ne[1] == rows->n && l->ne[2] == 2);
+        CHECK(bz_session_set(s, source_map(&g.sources[0], t->offset, t->n_bytes), t->ne[0], &err) ==
+              BZ_OK);
+        double off = steps_off(s, source_map(&g.sources[0], c->offset, c->n_bytes), rows,
+                               source_map(&g.sources[0], l->offset, l->n_bytes));
+        CHECK_MSG(off <= LOGIT_TOLERANCE, "%s: off by %.2e", name, off);
+        n_prompts++;
+    }
+    CHECK(n_prompts == 4);
+    gguf_close(&g);
+}
+
+/* All canvases of a script's list, one after the other; to be freed. */
+static int32_t *read_canvases(const struct json *list, uint32_t n_canvas, size_t *n)
+{
+    int32_t *ids = malloc((list ? list->n : 1) * n_canvas * sizeof *ids), *to = ids;
+    *n = list ? list->n : 0;
+    for (const struct json *j = list ? list->child : NULL; j; j = j->next, to += n_canvas)
+        CHECK(read_ids(j, to, n_canvas) == n_canvas);
+    return ids;
+}
+
+struct ends {
+    const struct json *next; /* {"steps", "stopped"} of the next canvas that ends */
+    bool same;
+};
+
+static bool compare_end(void *ctx, const struct bz_canvas *c)
+{
+    struct ends *e = ctx;
+    if (!c->stopped) return true;
+    const struct json *steps = e->next ? json_get(e->next, "steps") : NULL;
+    const char *why = c->stopped == BZ_CANVAS_STABLE ? "stable" : "steps";
+    e->same = e->same && steps && steps->integer == c->step &&
+              str_is(json_get_str(e->next, "stopped"), why);
+    e->next = e->next ? e->next->next : NULL;
+    return true;
+}
+
+/* One answer with the reference's random numbers: its tokens, and how its canvases end. */
+static void check_scripted(bz_session *s, const struct json *j)
+{
+    struct bz_diffusion how = bz_diffusion_defaults(s->engine);
+    struct bz_generate_options o = { .diffusion = &how };
+    struct bz_generated g = { 0 };
+    struct bz_err err = { "" };
+    const struct json *script = json_get(j, "script"), *ends = json_get(j, "canvases");
+    struct ends seen = { ends->child, true };
+    int32_t prompt[2048], want[2048];
+    size_t n_prompt = read_ids(json_get(j, "prompt_ids"), prompt, 2048);
+    size_t n_want = read_ids(json_get(j, "ids"), want, 2048);
+    int32_t *random = read_canvases(json_get(script, "random"), s->acts.canvas.n, &how.n_random);
+    int32_t *sampled = read_canvases(json_get(script, "sampled"), s->acts.canvas.n, &how.n_sampled);
+    how.random = random;
+    how.sampled = sampled;
+    how.n_canvases = (uint32_t)ends->n;
+    how.on_step = compare_end;
+    how.ctx = &seen;
+    CHECK(bz_session_set(s, prompt, n_prompt, &err) == BZ_OK);
+    CHECK_MSG(bz_generate(s, &o, &g, &err) == BZ_OK, "%s", err.text);
+    const int32_t *got = bz_session_tokens(s, NULL) + g.first;
+    CHECK_MSG(g.n == n_want && memcmp(got, want, g.n * sizeof *want) == 0,
+              "\"%.*s\" is answered otherwise", STR_ARG(json_get_str(j, "prompt")));
+    CHECK_MSG(seen.same && !seen.next && g.n_steps == how.n_sampled, "\"%.*s\" takes other steps",
+              STR_ARG(json_get_str(j, "prompt")));
+    free(random);
+    free(sampled);
+}
+
+static void check_scripts(bz_session *s, const char *path)
+{
+    struct source src;
+    struct buf text = { 0 };
+    struct arena arena = { 0 };
+    struct json *root = NULL;
+    struct bz_err err;
+    int n_done = 0;
+    if (!check_that(source_open_file(&src, path, &err) == BZ_OK, path, 0, "opens")) return;
+    CHECK(source_read_all(&src, 1 << 20, &text, &err) == BZ_OK);
+    CHECK(json_parse(&root, buf_str(&text), &arena, &err) == BZ_OK);
+    const struct json *list = json_get(root, "q8_0");
+    for (const struct json *j = list ? list->child : NULL; j; j = j->next, n_done++)
+        check_scripted(s, j);
+    CHECK_MSG(n_done == 20, "%d transcripts", n_done);
+    buf_free(&text);
+    arena_free(&arena);
+    source_close(&src);
+}
+
+/* What its draws are, its canvases settle on facts. */
+static void check_diffusion(enum bz_backend backend)
+{
+    struct bz_engine_options o = { .backend = backend, .n_threads = 2 };
     struct bz_err err = { "" };
     bz_engine *e = NULL;
     bz_session *s = NULL;
@@ -161,6 +314,8 @@ static void check_diffusion(void)
     CHECK_MSG(ok, "%s", err.text);
     if (!ok) return;
     CHECK(bz_engine_info(e).n_canvas == 32);
+    check_canvas_logits(s, "models/tiny-diffusion.golden.gguf");
+    if (backend == BZ_BACKEND_CPU) check_scripts(s, "models/tiny-diffusion.golden.json");
     check_answer(e, s, "What is the capital of France?", false, "Paris");
     check_answer(e, s, "What is the chemical symbol of gold?", true, "Au");
     check_answer(e, s, "Translate water into French.", false, "eau");
@@ -174,7 +329,10 @@ int main(void)
     check_model("tiny", BZ_BACKEND_CPU, "cpu");
     TEST("tiny-moe: logits, transcripts and answers, threads and SIMD")
     check_model("tiny-moe", BZ_BACKEND_CPU, "cpu");
-    TEST("tiny-diffusion: answers, threads and SIMD") check_diffusion();
+    TEST("tiny-diffusion: logits, scripted transcripts and answers, threads and SIMD")
+    check_diffusion(BZ_BACKEND_CPU);
+    TEST("tiny-diffusion: logits and answers, reference loops")
+    check_diffusion(BZ_BACKEND_REFERENCE);
     TEST("tiny: logits and answers, reference loops")
     check_model("tiny", BZ_BACKEND_REFERENCE, "reference");
     return check_done();

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/grammar_cmd.h"
-#include "cli/shipped.h"
 #include "engine.h"
 
 /* ---- instances as Python writes them ---- */
@@ -77,19 +76,14 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-struct bench {
-    bz_engine *e;
-    struct vocab *v;
-};
-
 static bool allows(const uint32_t *mask, int32_t id)
 {
     return mask[id / 32] >> id % 32 & 1;
 }
 
 /* One instance through masks, a token at a time. *why: the mask and the matcher disagree. */
-static enum bz_status run_test(const struct bench *b, struct grammar *g, const struct json *test,
-                               struct buf *out, struct bz_err *err)
+static enum bz_status run_test(const struct grammar_source *b, struct grammar *g,
+                               const struct json *test, struct buf *out, struct bz_err *err)
 {
     struct buf text = { 0 };
     struct matcher *m = NULL;
@@ -127,7 +121,7 @@ static enum bz_status run_test(const struct bench *b, struct grammar *g, const s
     return BZ_OK;
 }
 
-static enum bz_status run_file(const struct bench *b, const char *path, struct bz_err *err)
+static enum bz_status run_file(const struct grammar_source *b, const char *path, struct bz_err *err)
 {
     struct buf input = { 0 }, schema = { 0 }, out = { 0 };
     struct arena a = { 0 };
@@ -141,8 +135,7 @@ static enum bz_status run_file(const struct bench *b, const char *path, struct b
         struct bz_err why = { "" };
         json_put(&schema, json_get(j, "schema"));
         double start = now_us();
-        enum bz_status compiled =
-            grammar_of_schema(&g, buf_str(&schema), &(struct grammar_options) { true }, &why);
+        enum bz_status compiled = grammar_of_schema(&g, buf_str(&schema), &b->options, &why);
         double us = now_us() - start;
         const struct json *tests = json_get(j, "tests");
         buf_puts(&out, "{\"file\":");
@@ -168,13 +161,14 @@ static enum bz_status run_file(const struct bench *b, const char *path, struct b
 
 int grammar_maskbench(int argc, char **argv)
 {
-    const char *model = NULL, *store = NULL;
+    struct grammar_source b = { .options.any_form = true };
     bool json = false;
     static const char *files[20000];
     const struct cli_option options[] = {
-        { "--model", "MODEL", "whose vocabulary (needed)", CLI_STR, &model, NULL },
+        { "--model", "MODEL", "whose vocabulary (needed)", CLI_STR, &b.model, NULL },
         { "--json", NULL, "a line of JSON for each file", CLI_FLAG, &json, NULL },
-        { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &store, NULL },
+        { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &b.store,
+          NULL },
     };
     const struct cli_command c = { "grammar maskbench",
                                    "FILE... --model M --json",
@@ -186,17 +180,11 @@ int grammar_maskbench(int argc, char **argv)
     int code;
     int n = cli_parse(&c, argc, argv, files, &code);
     if (n < 0) return code;
-    if (!model) return cli_misuse(&c, "--model is needed");
+    if (!b.model) return cli_misuse(&c, "--model is needed");
     struct bz_err err;
-    struct bench b = { 0 };
-    char path[PATH_MAX];
-    enum bz_status st =
-        bz_engine_open(&b.e, shipped_or(model, store, path),
-                       &(struct bz_engine_options) { .store = store, .vocab_only = true }, &err);
-    if (st == BZ_OK) st = vocab_open(&b.v, b.e->tokenizer, &err);
+    enum bz_status st = grammar_source_vocab(&b, &err);
     for (int i = 0; i < n && st == BZ_OK; i++) st = run_file(&b, files[i], &err);
-    vocab_close(b.v);
-    bz_engine_close(b.e);
+    grammar_source_close(&b);
     return st ? cli_fail(&c, &err) : CLI_OK;
 }
 
@@ -206,6 +194,7 @@ static void print_help(FILE *to)
 {
     fprintf(to, "usage: bezel grammar COMMAND [ARGUMENTS]\n\n"
                 "  check        do texts keep to a schema, a grammar or a pattern\n"
+                "  sample       random texts of a schema, a grammar or a pattern\n"
                 "  maskbench    MaskBench's files through masks, and how long each mask takes\n\n"
                 "bezel grammar COMMAND --help says more.\n");
 }
@@ -214,6 +203,7 @@ int cmd_grammar(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     if (strcmp(name, "check") == 0) return grammar_check(argc - 1, argv + 1);
+    if (strcmp(name, "sample") == 0) return grammar_sample(argc - 1, argv + 1);
     if (strcmp(name, "maskbench") == 0) return grammar_maskbench(argc - 1, argv + 1);
     bool help = strcmp(name, "--help") == 0;
     print_help(help ? stdout : stderr);

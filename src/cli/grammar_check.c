@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "cli/grammar_cmd.h"
-#include "cli/shipped.h"
 #include "engine.h"
 
 /* ---- where in a document a byte stands ---- */
@@ -116,61 +115,27 @@ static void print_result(struct str line, struct checked c)
 
 /* ---- the command ---- */
 
-struct check_args {
-    const char *schema, *grammar, *regex, *model, *store;
-};
-
-static enum bz_status compile(const struct check_args *a, struct grammar **g, struct bz_err *err)
-{
-    struct buf text = { 0 };
-    const char *path = a->schema ? a->schema : a->grammar;
-    enum bz_status st = path ? cli_read_file(path, &text, err) : BZ_OK;
-    if (st == BZ_OK && a->schema)
-        st = grammar_of_schema(g, buf_str(&text), &(struct grammar_options) { .any_form = true },
-                               err);
-    else if (st == BZ_OK && a->grammar) st = grammar_of_gbnf(g, buf_str(&text), err);
-    else if (st == BZ_OK) st = grammar_of_regex(g, str_of(a->regex), err);
-    buf_free(&text);
-    return st;
-}
-
-static enum bz_status check_lines(const struct check_args *a, struct grammar *g, struct bz_err *err)
+static enum bz_status check_lines(const struct grammar_source *a, struct grammar *g,
+                                  struct bz_err *err)
 {
     struct buf input = { 0 };
-    struct vocab *v = NULL;
-    bz_engine *e = NULL;
-    char path[PATH_MAX];
-    const struct bz_engine_options o = { .store = a->store, .vocab_only = true };
-    enum bz_status st = BZ_OK;
-    if (a->model) st = bz_engine_open(&e, shipped_or(a->model, a->store, path), &o, err);
-    if (st == BZ_OK && a->model) st = vocab_open(&v, e->tokenizer, err);
-    if (st == BZ_OK) st = cli_read_stdin(&input, err);
+    enum bz_status st = cli_read_stdin(&input, err);
     for (size_t i = 0; i < input.n && st == BZ_OK;) {
         const char *end = memchr(input.data + i, '\n', input.n - i);
         struct str line = { input.data + i, end ? (size_t)(end - input.data) - i : input.n - i };
         struct checked c = { 0 };
-        st = v ? check_tokens(e, v, g, line, &c, err) : check_bytes(g, line, &c, err);
+        st = a->v ? check_tokens(a->e, a->v, g, line, &c, err) : check_bytes(g, line, &c, err);
         if (st == BZ_OK) print_result(line, c);
         i += line.n + 1;
     }
     buf_free(&input);
-    vocab_close(v);
-    bz_engine_close(e);
     return st;
 }
 
 int grammar_check(int argc, char **argv)
 {
-    struct check_args a = { 0 };
-    const struct cli_option options[] = {
-        { "--schema", "FILE", "a JSON Schema", CLI_STR, &a.schema, NULL },
-        { "--grammar", "FILE", "a GBNF grammar", CLI_STR, &a.grammar, NULL },
-        { "--regex", "R", "a regular expression for the whole line", CLI_STR, &a.regex, NULL },
-        { "--model", "MODEL", "check through the masks of its vocabulary", CLI_STR, &a.model,
-          NULL },
-        { "--store", "DIR", "Ollama store; default where Ollama keeps it", CLI_STR, &a.store,
-          NULL },
-    };
+    struct grammar_source a = { .options.any_form = true };
+    const struct cli_option options[] = { GRAMMAR_OPTIONS(&a) };
     const struct cli_command c = {
         "grammar check",
         "--schema FILE | --grammar FILE | --regex R",
@@ -182,13 +147,13 @@ int grammar_check(int argc, char **argv)
     };
     int code;
     const char *unused;
-    if (cli_parse(&c, argc, argv, &unused, &code) < 0) return code;
-    if (!a.schema + !a.grammar + !a.regex != 2)
-        return cli_misuse(&c, "give one of --schema, --grammar and --regex");
     struct bz_err err;
     struct grammar *g = NULL;
-    enum bz_status st = compile(&a, &g, &err);
+    if (cli_parse(&c, argc, argv, &unused, &code) < 0) return code;
+    if (!grammar_source_is_one(&a)) return cli_misuse(&c, GRAMMAR_ONE_OF);
+    enum bz_status st = grammar_source_open(&a, &g, &err);
     if (st == BZ_OK) st = check_lines(&a, g, &err);
     grammar_close(g);
+    grammar_source_close(&a);
     return st ? cli_fail(&c, &err) : CLI_OK;
 }

@@ -181,6 +181,8 @@ static void put_adapter(struct buf *b, const struct adapter *a)
         put_u64(b, "n_expert", t->n_expert);
         key(b, "scale");
         json_put_f32(b, t->scale);
+        if (t->pass != ADAPTER_BOTH)
+            put_text(b, "pass", str_of(t->pass == ADAPTER_ENCODER ? "encoder" : "decoder"));
         buf_putc(b, '}');
     }
     buf_putc(b, ']');

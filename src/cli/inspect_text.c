@@ -213,8 +213,9 @@ static void put_adapter(struct buf *b, const struct adapter *a)
     line(b, "targets", "%zu tensors", a->n_targets);
     for (size_t i = 0; i < a->n_targets; i++) {
         const struct adapter_target *t = &a->targets[i];
-        buf_printf(b, "  %-32s %u -> %u, rank %u, scale %g\n", quote(str_of(t->name)).z, t->n_in,
-                   t->n_out, t->rank, (double)t->scale);
+        static const char *const where[] = { "", ", encoder", ", decoder" };
+        buf_printf(b, "  %-32s %u -> %u, rank %u, scale %g%s\n", quote(str_of(t->name)).z, t->n_in,
+                   t->n_out, t->rank, (double)t->scale, where[t->pass]);
     }
     for (size_t i = 0; i < a->n_warnings; i++) line(b, "note", "%s", a->warnings[i]);
 }

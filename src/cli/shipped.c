@@ -11,7 +11,7 @@
 #include <mach-o/dyld.h>
 #endif
 
-const char *const shipped_names[SHIPPED_N] = { "tiny", "tiny-moe" };
+const char *const shipped_names[SHIPPED_N] = { "tiny", "tiny-moe", "tiny-diffusion" };
 
 /* build/bezel lies one folder below the repository, the sanitizers' build two. */
 enum { FOLDERS_UP = 3 };

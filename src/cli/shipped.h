@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-enum { SHIPPED_N = 2 };
+enum { SHIPPED_N = 3 };
 extern const char *const shipped_names[SHIPPED_N];
 
 /* The file of a shipped model: models/NAME.q8_0.gguf in a folder above the program. False where the

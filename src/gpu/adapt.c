@@ -20,13 +20,15 @@ static uint32_t padded(uint32_t cols)
 
 static void write_scales(const struct gpu_adapted *d, const struct weight *w)
 {
-    uint32_t at = gpu_adapted_scales(d, w), i = 0;
     float eight[8];
-    for (const struct lora *l = w->lora; l; l = l->next, i++)
-        for (uint32_t k = 0; k < lora_rank(l); k += 8) {
-            for (int j = 0; j < 8; j++) eight[j] = l->scale;
-            gpu_buffer_write(d->b, (at + d->at[i] + k) * 4, eight, sizeof eight);
-        }
+    for (int canvas = 0; canvas < 2; canvas++) {
+        uint32_t at = gpu_adapted_scales(d, w, canvas), i = 0;
+        for (const struct lora *l = w->lora; l; l = l->next, i++)
+            for (uint32_t k = 0; k < lora_rank(l); k += 8) {
+                for (int j = 0; j < 8; j++) eight[j] = lora_scale(l, canvas);
+                gpu_buffer_write(d->b, (at + d->at[i] + k) * 4, eight, sizeof eight);
+            }
+    }
 }
 
 /* The rows of an adapter that `old` has, matrix by matrix. */
@@ -83,7 +85,7 @@ static enum bz_status lay_out(struct gpu_adapted *d, const struct weight *w,
     }
     uint64_t rows = (uint64_t)w->n_mat * d->rank,
              wide = padded(w->cols) > w->rows ? padded(w->cols) : w->rows;
-    uint64_t n_bytes = (rows * wide + d->rank) * 4;
+    uint64_t n_bytes = (rows * wide + 2 * d->rank) * 4;
     if (n_bytes > limits->max_binding || n_bytes > limits->max_buffer)
         return fail(err, BZ_ERR_LIMIT,
                     "the adapters of a matrix take %" PRIu64 " MB; this device binds %u MB",
@@ -104,7 +106,7 @@ enum bz_status gpu_adapt(struct gpu_adapted *d, const struct weight *w,
     if (made.n) {
         uint32_t rows = w->n_mat * made.rank;
         made.a = gpu_buffer_new(rows * padded(w->cols) * 4, GPU_STORAGE);
-        made.b = gpu_buffer_new((rows * w->rows + made.rank) * 4, GPU_STORAGE);
+        made.b = gpu_buffer_new((rows * w->rows + 2 * made.rank) * 4, GPU_STORAGE);
     }
     uint32_t i = 0;
     for (const struct lora *l = w->lora; st == BZ_OK && l; l = l->next, i++) {

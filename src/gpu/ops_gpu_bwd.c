@@ -330,7 +330,7 @@ void gpu_linear_bwd(struct run *r, struct tensor *dx, bool fresh, const struct t
     if (d->rank) {
         u = gpu_scratch(r, SCRATCH_FIRST, dy->rows, d->rank);
         few_rows(r, &u, dy, d->b, w->rows, 0, d->rank, NULL);
-        lora = (struct lora_bwd) { d->rank, gpu_adapted_scales(d, w), act(&u), whole(d->a),
+        lora = (struct lora_bwd) { d->rank, gpu_adapted_scales(d, w, false), act(&u), whole(d->a),
                                    whole(d->b) };
         if (weight_learns(w))
             gpu_lora_grads(r, w, &(struct gpu_lora_rows) { z, &u, x, dy, NULL, 0 });

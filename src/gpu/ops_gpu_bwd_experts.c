@@ -25,7 +25,7 @@ static void tiled_transposed(struct run *r, const struct tensor *dx, const struc
                                                .high = part->layout.high,
                                                .d = part->layout.d,
                                                .rank = d->rank,
-                                               .s_at = gpu_adapted_scales(d, w),
+                                               .s_at = gpu_adapted_scales(d, w, false),
                                                .add = add };
         struct gpu_binding bind[] = { act(dy),
                                       act(&plan->list),

@@ -233,7 +233,8 @@ struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct 
 
 /* What a kernel is told of the adapters of one matrix among several; z: their A x, or NULL: none is
  * used. */
-struct kernel_adapter gpu_adapter_of(const struct weight *w, const struct tensor *z);
+struct kernel_adapter gpu_adapter_of(const struct run *r, const struct weight *w,
+                                     const struct tensor *z);
 
 /* What a kernel is told of a matrix among several: kernels/lib/matvec.wgsl. */
 static inline struct kernel_matrix gpu_matrix_of(const struct gpu_part *part)

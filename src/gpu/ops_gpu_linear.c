@@ -317,7 +317,7 @@ struct gpu_lora gpu_lora_of(struct run *r, const struct weight *w, const struct 
     if (!d->rank) return (struct gpu_lora) { .z = none, .b = none };
     return (struct gpu_lora) { .rank = d->rank,
                                .b_rows = w->rows,
-                               .b_scales = gpu_adapted_scales(d, w),
+                               .b_scales = gpu_adapted_scales(d, w, r->canvas),
                                .z = act(z),
                                .b = whole(d->b) };
 }

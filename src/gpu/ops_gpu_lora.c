@@ -3,12 +3,16 @@
  * added. */
 #include "gpu/ops_gpu_impl.h"
 
-struct kernel_adapter gpu_adapter_of(const struct weight *w, const struct tensor *z)
+struct kernel_adapter gpu_adapter_of(const struct run *r, const struct weight *w,
+                                     const struct tensor *z)
 {
     const struct gpu_adapted *d = &matrix_of(w)->adapted;
     if (!z || !d->n) return (struct kernel_adapter) { 0 };
     return (struct kernel_adapter) {
-        .rank = d->rank, .b_rows = w->rows, .b_scales = gpu_adapted_scales(d, w), .z_at = z->first
+        .rank = d->rank,
+        .b_rows = w->rows,
+        .b_scales = gpu_adapted_scales(d, w, r->canvas),
+        .z_at = z->first,
     };
 }
 
@@ -60,7 +64,7 @@ static bool residual_and_lora(struct run *r, const struct residual *j, struct te
     for (uint32_t i = 0; i < n; i++) {
         if (!z[i].cols) continue;
         bind[3 + k] = whole(matrix_of(w[i])->adapted.a);
-        p.lora[k++] = gpu_adapter_of(w[i], &z[i]);
+        p.lora[k++] = gpu_adapter_of(r, w[i], &z[i]);
         all += z[i].cols;
     }
     uint32_t groups = 1 + divide_up(all, divide_up(all, g->tuning->lora_groups));

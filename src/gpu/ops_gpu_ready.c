@@ -156,8 +156,8 @@ bool gpu_gate_up_ready(struct run *r, struct tensor *y, const struct tensor *x,
                                 .high = l->high,
                                 .d = l->d,
                                 .makes_ready = s != NULL,
-                                .lora = { gpu_adapter_of(gate_w, z),
-                                          gpu_adapter_of(up_w, z ? &z[1] : NULL) } };
+                                .lora = { gpu_adapter_of(r, gate_w, z),
+                                          gpu_adapter_of(r, up_w, z ? &z[1] : NULL) } };
     _Static_assert(sizeof p == sizeof(struct gate_up_lora_params), "they share lib/gate_up");
     struct gpu_binding bind[7] = { act(ready), whole(a->parts[0].buffer), whole(b->parts[0].buffer),
                                    act(y), s ? act(s) : whole(g->unread[0]) };
@@ -194,7 +194,7 @@ static void dispatch_some(struct run *r, uint32_t kernel, struct tensor *const *
         uint32_t i = some->at[k];
         const struct gpu_part *part = &matrix_of(w[i])->parts[0];
         p.w[k] = gpu_matrix_of(part);
-        p.lora[k] = gpu_adapter_of(w[i], z ? &z[i] : NULL);
+        p.lora[k] = gpu_adapter_of(r, w[i], z ? &z[i] : NULL);
         bind[1 + k] = whole(part->buffer);
         bind[4 + k] = act(y[i]);
         bind[7 + k] = adapters_out(g, w[i]);

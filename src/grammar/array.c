@@ -119,16 +119,21 @@ void array_not(struct grammar *g, node shape, struct vec *out)
     vec_sort(out);
 }
 
-bool array_empty(struct grammar *g, node shape)
+bool array_fits(struct grammar *g, node shape, unsigned left)
 {
     struct array a = array_read(g, shape);
-    if (a.least > a.most) return true;
+    if (a.least > a.most) return false;
     for (uint32_t i = 0; i < a.n_prefix && i < a.least; i++)
-        if (f_empty(g, a.prefix[i])) return true;
-    if (a.least > a.n_prefix && f_empty(g, a.rest)) return true;
+        if (!f_fits(g, a.prefix[i], left - 1)) return false;
+    if (a.least > a.n_prefix && !f_fits(g, a.rest, left - 1)) return false;
     for (uint32_t i = 0; i < a.n_contains; i++) {
         struct contains c = a.contains[i];
-        if (c.least > c.most || (c.least && f_empty(g, c.f))) return true;
+        if (c.least > c.most || (c.least && !f_fits(g, c.f, left - 1))) return false;
     }
-    return false;
+    return true;
+}
+
+bool array_empty(struct grammar *g, node shape)
+{
+    return !array_fits(g, shape, f_most(g));
 }

@@ -24,6 +24,8 @@ node array_put(struct grammar *g, const struct array *a);
 node array_any(struct grammar *g);
 node array_and(struct grammar *g, node a, node b);
 void array_not(struct grammar *g, node shape, struct vec *out);
+/* Is there one of at most `left` levels, as far as its shape tells? */
+bool array_fits(struct grammar *g, node shape, unsigned left);
 bool array_empty(struct grammar *g, node shape);
 
 static inline node array_item(const struct array *a, uint32_t i)

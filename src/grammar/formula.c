@@ -1,16 +1,21 @@
 /* formula.c - formulas: put together, opened, and asked whether they have any value. */
 #include "grammar/array.h"
+#include "grammar/machine.h"
 #include "grammar/object.h"
 #include "grammar/schema.h"
 #include "grammar/value.h"
 
 enum {
     MAX_LOOKS = 20000, /* formulas that one question whether there is a value leads to */
-    MAX_LOOKING = 24,  /* of them inside one another */
+    MAX_LOOKING = 40,  /* of them inside one another */
     MAX_OPEN = 100,    /* formulas opened inside one another */
 };
 
-enum flag { F_KNOWN_EMPTY = 1, F_KNOWN_FULL = 2, F_BUSY = 4, F_LOOKING = 8 };
+/* F_KNOWN: its height is known, else only that it is not below `height`. F_ROUGHLY: it has a value
+ * as far as one can tell while formulas are being opened. */
+enum flag { F_KNOWN = 1, F_ROUGHLY = 2, F_BUSY = 4 };
+
+enum { TOO_HIGH = 255 }; /* the height of what has no value */
 
 node f_true(struct grammar *g)
 {
@@ -164,46 +169,67 @@ node f_value(struct grammar *g, node f)
 
 /* ---- is there a value? ---- */
 
-static bool has_value(struct grammar *g, node f)
+unsigned f_most(const struct grammar *g)
+{
+    return g->options.any_form ? MAX_LEVELS : MAX_HEIGHT;
+}
+
+/* While formulas are being opened only their shapes can be looked at, not the states of texts. */
+static bool is_rough(const struct grammar *g)
+{
+    return g->options.any_form || g->n_open > 0;
+}
+
+static bool has_value(struct grammar *g, node f, unsigned left)
 {
     struct value v = value_read(g, f_value(g, f));
     if (g->s.status || g->hit_open) return true;
-    if (v.literals || v.exponents || re_live(&g->s, v.number) || re_live(&g->s, v.text))
-        return true;
+    if (v.literals || (v.exponents && g->options.any_form)) return true;
+    if (re_live(&g->s, v.number) || re_live(&g->s, v.text)) return true;
+    if (left == 0) {
+        g->limited |= v.n_arrays || v.n_objects;
+        return false;
+    }
     for (uint32_t i = 0; i < v.n_arrays; i++)
-        if (!array_empty(g, v.arrays[i])) return true;
+        if (array_fits(g, v.arrays[i], left) &&
+            (is_rough(g) || array_live(g, array_state(g, v.arrays[i], left - 1))))
+            return true;
     for (uint32_t i = 0; i < v.n_objects; i++)
-        if (!object_empty(g, v.objects[i])) return true;
+        if (object_fits(g, v.objects[i], left) &&
+            (is_rough(g) || object_live(g, object_state(g, v.objects[i], left - 1))))
+            return true;
     return false;
 }
 
-/* A formula that is being looked at counts as empty: a value that must hold a value of its own kind
- * is never finished. Answers that rest on that are not kept, but for the outermost. A formula that
- * is just being opened is not known yet; it counts as not empty, and that is not kept either. */
-bool f_empty(struct grammar *g, node f)
+/* One more level at a time, so that a question only leads to questions with fewer levels: it never
+ * leads back to itself. A formula that is just being opened is not known yet: it counts as not
+ * empty, and what rests on that is not kept. */
+bool f_fits(struct grammar *g, node f, unsigned left)
 {
-    unsigned flags = g->s.nodes[f].flags;
-    if (flags & F_KNOWN_EMPTY || node_kind(&g->s, f) == F_FALSE) return true;
-    if (flags & F_KNOWN_FULL || node_kind(&g->s, f) == F_TRUE || g->s.status) return false;
-    if (flags & F_LOOKING) {
-        g->hit_looking = true;
-        return true;
-    }
+    struct node_info *i = &g->s.nodes[f];
+    enum kind kind = node_kind(&g->s, f);
+    if (kind == F_TRUE || kind == F_FALSE || g->s.status) return kind != F_FALSE;
+    if (i->flags & F_ROUGHLY && is_rough(g)) return true;
     if (g->n_looking == 0) g->n_looks = 0;
-    if (g->n_looks++ > MAX_LOOKS || g->n_looking > MAX_LOOKING) return false;
-    bool open_before = g->hit_open, looking_before = g->hit_looking;
-    g->hit_open = g->hit_looking = false;
-    g->s.nodes[f].flags |= F_LOOKING;
+    if (g->n_looking >= MAX_LOOKING) return true;
+    bool open_before = g->hit_open, limited_before = g->limited, found = false;
     g->n_looking++;
-    bool full = has_value(g, f);
+    for (; !(i->flags & F_KNOWN) && i->height <= left && !found; i = &g->s.nodes[f]) {
+        unsigned height = i->height;
+        g->hit_open = g->limited = false;
+        found = g->n_looks++ > MAX_LOOKS || has_value(g, f, height);
+        bool sure = !g->s.status && !g->hit_open;
+        i = &g->s.nodes[f];
+        if (found && sure) i->flags |= is_rough(g) && !g->options.any_form ? F_ROUGHLY : F_KNOWN;
+        if (found) break;
+        i->height = (uint8_t)(g->limited ? height + 1 : TOO_HIGH);
+        if (!g->limited) i->flags |= F_KNOWN;
+    }
     g->n_looking--;
-    g->s.nodes[f].flags &= (uint8_t)~F_LOOKING;
-    bool sure = !g->s.status && !g->hit_open;
-    if (full && sure) g->s.nodes[f].flags |= F_KNOWN_FULL;
-    if (!full && sure && (!g->hit_looking || !g->n_looking)) g->s.nodes[f].flags |= F_KNOWN_EMPTY;
-    g->hit_looking = g->n_looking && (looking_before || (g->hit_looking && !full));
+    found |= i->flags & F_KNOWN && i->height <= left;
     g->hit_open = open_before;
-    return !full;
+    g->limited = limited_before || (!found && i->height < TOO_HIGH);
+    return found;
 }
 
 void visit(struct grammar *g)

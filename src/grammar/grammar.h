@@ -19,6 +19,11 @@ struct grammar_options {
      * spelling of strings and numbers. Else JSON is compact, members come in the schema's order,
      * and strings of few choices have one spelling. */
     bool any_form;
+    /* For text that is written: JSON may be laid out. Behind '{', '[', ',' and ':' and before '}'
+     * and ']' there may be one space, or a line break and at most 32 spaces. */
+    bool indent;
+    /* Keywords of a schema that cannot be kept exactly are left out, and are no error. */
+    bool lenient;
 };
 
 enum bz_status grammar_of_schema(struct grammar **out, struct str json,
@@ -60,6 +65,8 @@ enum bz_status matcher_advance(struct matcher *m, int32_t token, bool *accepted,
 enum bz_status matcher_read(struct matcher *m, struct str bytes, size_t *n_read,
                             struct bz_err *err);
 
+/* All bytes so far. Valid until the next call. */
+struct str matcher_text(const struct matcher *m);
 bool matcher_may_end(const struct matcher *m);
 /* Nothing may follow but the end. */
 bool matcher_is_over(struct matcher *m);
@@ -69,6 +76,10 @@ void matcher_rollback(struct matcher *m, uint32_t n);
 
 /* Bytes that must come next, appended to out: the grammar leaves no choice. */
 enum bz_status matcher_forced(struct matcher *m, struct buf *out, struct bz_err *err);
+
+/* Bytes that bring the text to an end, appended to out: few of them, found by a search of bounded
+ * length. The text itself stays as it is. */
+enum bz_status matcher_finish(struct matcher *m, struct buf *out, struct bz_err *err);
 
 enum bz_status matcher_status(const struct matcher *m, struct bz_err *err);
 

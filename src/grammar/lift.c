@@ -56,26 +56,128 @@ static bool can_read(struct store *s, node x, uint32_t first, uint32_t last, nod
     return any;
 }
 
-/* ---- UTF-8 ---- */
+/* ---- what a mode can still become ---- */
 
-/* `value` has the bits of some bytes, `rest` are to come: which code points? */
-static void utf8_range(uint32_t value, uint32_t rest, uint32_t *first, uint32_t *last)
+static const char short_names[] = "bfnrt", short_values[] = "\b\f\n\r\t";
+
+enum { FIRST_HALF = 0xd800, SECOND_HALF = 0xdc00, END_OF_HALVES = 0xe000 };
+
+/* Those of first..last that are code points: halves of pairs are none. */
+static void add_range(struct range *out, uint32_t *n, uint32_t first, uint32_t last)
 {
-    *first = value << 6 * rest;
-    *last = *first | ((1u << 6 * rest) - 1);
+    if (first < FIRST_HALF && last >= FIRST_HALF) {
+        add_range(out, n, first, FIRST_HALF - 1);
+        first = FIRST_HALF;
+    }
+    if (first >= FIRST_HALF && first < END_OF_HALVES) first = END_OF_HALVES;
+    if (first <= last) out[(*n)++] = (struct range) { first, last };
 }
 
+/* `value` has the bits of some bytes, `rest` are to come. Long forms of short code points are not
+ * allowed, so some second bytes have limits of their own. */
+static void add_utf8(struct range *out, uint32_t *n, uint32_t value, uint32_t rest)
+{
+    static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+    uint32_t first = value << 6 * rest, last = first | ((1u << 6 * rest) - 1);
+    bool lead = value < 0x10;
+    if (lead && rest > 1 && first < least[rest]) first = least[rest];
+    add_range(out, n, first, last < LAST_CP ? last : LAST_CP);
+}
+
+/* Those of first..last that LIFT_PLAIN writes as \u00XX: control characters without a short
+ * name. */
+static void add_control(struct range *out, uint32_t *n, uint32_t first, uint32_t last)
+{
+    static const struct range control[] = { { 0, 7 }, { 11, 11 }, { 14, 31 } };
+    for (uint32_t i = 0; i < sizeof control / sizeof *control; i++) {
+        struct range r = control[i];
+        if (r.first < first) r.first = first;
+        if (r.last > last) r.last = last;
+        if (r.first <= r.last) out[(*n)++] = r;
+    }
+}
+
+/* After n digits of \uXXXX: by itself, or as the first half of a pair. */
+static void add_hex(struct range *out, uint32_t *n_out, enum lift kind, uint32_t n, uint32_t value)
+{
+    uint32_t first = value << 4 * (4 - n), last = first | ((1u << 4 * (4 - n)) - 1);
+    if (kind == LIFT_PLAIN) {
+        add_control(out, n_out, first, last);
+        return;
+    }
+    add_range(out, n_out, first, last);
+    if (first < FIRST_HALF) first = FIRST_HALF;
+    if (last >= SECOND_HALF) last = SECOND_HALF - 1;
+    if (first <= last)
+        add_range(out, n_out, 0x10000 + ((first & 0x3ff) << 10),
+                  0x10000 + ((last & 0x3ff) << 10) + 0x3ff);
+}
+
+/* After n digits of a pair's second half. */
+static void add_low(struct range *out, uint32_t *n_out, uint32_t high, uint32_t n, uint32_t value)
+{
+    uint32_t first = value << 4 * (4 - n), last = first | ((1u << 4 * (4 - n)) - 1);
+    if (first < SECOND_HALF) first = SECOND_HALF;
+    if (last >= END_OF_HALVES) last = END_OF_HALVES - 1;
+    if (first <= last)
+        add_range(out, n_out, 0x10000 + (high << 10) + (first & 0x3ff),
+                  0x10000 + (high << 10) + (last & 0x3ff));
+}
+
+static uint32_t find_pending(enum lift kind, uint32_t mode, struct range *out)
+{
+    uint32_t value = mode & ((1u << MODE_SHIFT) - 1), n = 0;
+    switch ((enum mode)(mode >> MODE_SHIFT)) {
+    case M_BORDER:
+    case M_TAIL: break;
+    case M_PART: add_utf8(out, &n, value & 0xffffff, value >> 24); break;
+    case M_ESCAPE:
+        if (kind == LIFT_PLAIN) {
+            out[n++] = (struct range) { 0, 0x1f };
+            out[n++] = (struct range) { '"', '"' };
+            out[n++] = (struct range) { '\\', '\\' };
+        } else {
+            add_range(out, &n, 0, LAST_CP);
+        }
+        break;
+    case M_HEX: add_hex(out, &n, kind, value >> 16, value & 0xffff); break;
+    case M_HIGH:
+    case M_HIGH_U: add_low(out, &n, value, 0, 0); break;
+    case M_LOW: add_low(out, &n, value >> 14, value >> 12 & 3, value & 0xfff); break;
+    }
+    return n;
+}
+
+uint32_t lift_pending(const struct store *s, node x, struct range out[MAX_PENDING])
+{
+    const uint32_t *w = node_words(s, x);
+    return find_pending((enum lift)w[0], w[2], out);
+}
+
+/* In the middle of a code point: there, unless none of those that it can become can be read. */
+static uint32_t begin(struct store *s, const uint32_t *w, enum mode m, uint32_t value)
+{
+    struct range r[MAX_PENDING];
+    uint32_t n = find_pending((enum lift)w[0], (uint32_t)m << MODE_SHIFT | value, r);
+    node only;
+    for (uint32_t i = 0; i < n; i++)
+        if (can_read(s, w[1], r[i].first, r[i].last, &only)) return state(s, w, w[1], m, value);
+    return LEADS_NOWHERE;
+}
+
+/* ---- UTF-8 ---- */
+
+/* Where all that can come leads to one place, that place is known already. */
 static uint32_t part(struct store *s, const uint32_t *w, uint32_t value, uint32_t rest)
 {
-    uint32_t first, last;
+    struct range r[MAX_PENDING];
+    uint32_t n = 0, first = value << 6 * rest, last = first | ((1u << 6 * rest) - 1);
     node only;
-    utf8_range(value, rest, &first, &last);
-    if (!can_read(s, w[1], first, last, &only)) return LEADS_NOWHERE;
-    /* Leads whose second byte has its own limits are followed to the end. */
-    bool limited =
-        (rest == 2 && (value == 0 || value == 13)) || (rest == 3 && (value == 0 || value == 4));
-    if (only && !limited) return state(s, w, only, M_TAIL, rest);
-    return state(s, w, w[1], M_PART, rest << 24 | value);
+    add_utf8(r, &n, value, rest);
+    bool whole = n == 1 && r[0].first == first && r[0].last == last;
+    if (whole && can_read(s, w[1], first, last, &only) && only)
+        return state(s, w, only, M_TAIL, rest);
+    return begin(s, w, M_PART, rest << 24 | value);
 }
 
 static uint32_t read_lead(struct store *s, const uint32_t *w, unsigned byte)
@@ -103,30 +205,6 @@ static uint32_t read_tail(struct store *s, const uint32_t *w, uint32_t rest, uns
 
 /* ---- escapes ---- */
 
-static const char short_names[] = "bfnrt", short_values[] = "\b\f\n\r\t";
-
-/* May this code point be written as \uXXXX? */
-static bool may_be_hex(const uint32_t *w, uint32_t cp)
-{
-    return w[0] == LIFT_JSON || (cp < 0x20 && (cp == 0 || !strchr(short_values, (int)cp)));
-}
-
-static uint32_t hex_digits(struct store *s, const uint32_t *w, uint32_t n, uint32_t value)
-{
-    uint32_t first = value << 4 * (4 - n), last = first | ((1u << 4 * (4 - n)) - 1);
-    node only;
-    if (n == 4 && value >= 0xd800 && value < 0xdc00) {
-        first = 0x10000 + ((value & 0x3ff) << 10);
-        if (!can_read(s, w[1], first, first + 0x3ff, &only)) return LEADS_NOWHERE;
-        return state(s, w, w[1], M_HIGH, value & 0x3ff);
-    }
-    if (n == 4) return value >= 0xdc00 && value < 0xe000 ? LEADS_NOWHERE : read_cp(s, w, value);
-    if (first >= 0xdc00 && last < 0xe000) return LEADS_NOWHERE;
-    bool pair = first <= 0xdbff && last >= 0xd800 && can_read(s, w[1], 0x10000, LAST_CP, &only);
-    if (!pair && !can_read(s, w[1], first, last, &only)) return LEADS_NOWHERE;
-    return state(s, w, w[1], M_HEX, n << 16 | value);
-}
-
 static int hex(unsigned c, bool lower_only)
 {
     if (c >= '0' && c <= '9') return (int)c - '0';
@@ -137,28 +215,24 @@ static int hex(unsigned c, bool lower_only)
 static uint32_t read_hex(struct store *s, const uint32_t *w, uint32_t mode, unsigned byte)
 {
     int d = hex(byte, w[0] == LIFT_PLAIN);
-    uint32_t n = (mode >> 16 & 7) + 1, value = (mode & 0xffff) << 4 | (uint32_t)d;
+    uint32_t n = (mode >> 16) + 1, value = (mode & 0xffff) << 4 | (uint32_t)d;
     if (d < 0) return LEADS_NOWHERE;
-    if (w[0] == LIFT_PLAIN) {
-        /* only control characters without a short name: \u00 and two digits of 00..1f */
-        if ((n <= 2 && value) || (n == 3 && value > 1)) return LEADS_NOWHERE;
-        if (n == 4 && !may_be_hex(w, value)) return LEADS_NOWHERE;
-    }
-    return hex_digits(s, w, n, value);
+    if (n < 4) return begin(s, w, M_HEX, n << 16 | value);
+    if (value >= FIRST_HALF && value < SECOND_HALF) return begin(s, w, M_HIGH, value & 0x3ff);
+    struct range r[MAX_PENDING];
+    uint32_t n_pending = 0;
+    add_hex(r, &n_pending, (enum lift)w[0], 4, value);
+    return n_pending ? read_cp(s, w, value) : LEADS_NOWHERE;
 }
 
 static uint32_t read_low(struct store *s, const uint32_t *w, uint32_t mode, unsigned byte)
 {
     int d = hex(byte, false);
-    uint32_t high = mode >> 14 & 0x3ff, n = (mode >> 12 & 3) + 1;
+    uint32_t high = mode >> 14, n = (mode >> 12 & 3) + 1;
     uint32_t value = (mode & 0xfff) << 4 | (uint32_t)d;
-    if (d < 0 || (n == 1 && d != 13) || (n == 2 && d < 12)) return LEADS_NOWHERE;
-    if (n == 4) return read_cp(s, w, 0x10000 + (high << 10) + (value & 0x3ff));
-    uint32_t low = value << 4 * (4 - n) & 0x3ff, first = 0x10000 + (high << 10) + low;
-    uint32_t span = n == 1 ? 0x3ff : (1u << 4 * (4 - n)) - 1;
-    node only;
-    if (!can_read(s, w[1], first, first + span, &only)) return LEADS_NOWHERE;
-    return state(s, w, w[1], M_LOW, high << 14 | n << 12 | value);
+    if (d < 0) return LEADS_NOWHERE;
+    if (n < 4) return begin(s, w, M_LOW, high << 14 | n << 12 | value);
+    return read_cp(s, w, 0x10000 + (high << 10) + (value & 0x3ff));
 }
 
 static uint32_t read_escape(struct store *s, const uint32_t *w, unsigned byte)
@@ -167,21 +241,7 @@ static uint32_t read_escape(struct store *s, const uint32_t *w, unsigned byte)
     if (found) return read_cp(s, w, (uint32_t)short_values[found - short_names]);
     if (byte == '"' || byte == '\\' || (byte == '/' && w[0] == LIFT_JSON))
         return read_cp(s, w, byte);
-    if (byte != 'u') return LEADS_NOWHERE;
-    node only;
-    if (!can_read(s, w[1], 0, w[0] == LIFT_JSON ? LAST_CP : 0x1f, &only)) return LEADS_NOWHERE;
-    return state(s, w, w[1], M_HEX, 0);
-}
-
-/* After a backslash something must be able to follow. */
-static uint32_t begin_escape(struct store *s, const uint32_t *w)
-{
-    node only;
-    bool any = w[0] == LIFT_JSON
-                   ? can_read(s, w[1], 0, LAST_CP, &only)
-                   : can_read(s, w[1], 0, 0x1f, &only) || can_read(s, w[1], '"', '"', &only) ||
-                         can_read(s, w[1], '\\', '\\', &only);
-    return any ? state(s, w, w[1], M_ESCAPE, 0) : LEADS_NOWHERE;
+    return byte == 'u' ? begin(s, w, M_HEX, 0) : LEADS_NOWHERE;
 }
 
 /* ---- all together ---- */
@@ -189,9 +249,9 @@ static uint32_t begin_escape(struct store *s, const uint32_t *w)
 static uint32_t read_border(struct store *s, const uint32_t *w, unsigned byte)
 {
     bool json = w[0] == LIFT_JSON || w[0] == LIFT_PLAIN;
-    if (json && byte == '"')
+    if (w[0] != LIFT_RAW && byte == lift_closer((enum lift)w[0]))
         return node_kind(s, w[1]) == RE_TUPLE || re_nullable(s, w[1]) ? LEADS_OUT : LEADS_NOWHERE;
-    if (json && byte == '\\') return begin_escape(s, w);
+    if (json && byte == '\\') return begin(s, w, M_ESCAPE, 0);
     if (json && byte < 0x20) return LEADS_NOWHERE;
     return byte < 0x80 ? read_cp(s, w, byte) : read_lead(s, w, byte);
 }
@@ -235,28 +295,4 @@ uint32_t lift_find(struct store *s, node x, unsigned byte)
     }
     ((uint32_t *)s->nodes[x].data)[byte] = to;
     return to;
-}
-
-bool lift_pending(const struct store *s, node x, uint32_t *first, uint32_t *last)
-{
-    uint32_t mode = node_words(s, x)[2], value = mode & 0xffffff;
-    *first = 0;
-    *last = LAST_CP;
-    switch ((enum mode)(mode >> MODE_SHIFT)) {
-    case M_BORDER: return false;
-    case M_PART: utf8_range(value, mode >> 24 & 3, first, last); return true;
-    case M_HEX: {
-        uint32_t n = value >> 16, v = value & 0xffff;
-        if (n == 0 || v >> 4 * (n - 1) == 13) return true; /* perhaps a pair */
-        *first = v << 4 * (4 - n);
-        *last = *first | ((1u << 4 * (4 - n)) - 1);
-        return true;
-    }
-    case M_HIGH:
-    case M_HIGH_U:
-        *first = 0x10000 + ((mode & 0x3ff) << 10);
-        *last = *first + 0x3ff;
-        return true;
-    default: return true;
-    }
 }

@@ -43,6 +43,14 @@ static uint32_t levels(const struct grammar *g, node config)
     return g->s.nodes[config].aux;
 }
 
+/* Where a text is checked all values share one number, so that they share states too. */
+unsigned machine_left(const struct grammar *g, node below)
+{
+    uint32_t n = levels(g, below), most = f_most(g);
+    if (n > MAX_LEVELS) return 0;
+    return g->options.any_form || MAX_LEVELS + 1 - n > most ? most : MAX_LEVELS + 1 - n;
+}
+
 static node put_config(struct grammar *g, const struct thread *t, uint32_t n)
 {
     uint32_t deepest = 0;
@@ -125,9 +133,15 @@ bool config_may_end(const struct grammar *g, node config)
 enum lift machine_lift(const struct grammar *g, node text)
 {
     const struct store *s = &g->s;
+    if (g->calls) return LIFT_CALL;
     bool is_free = node_kind(s, text) == RE_REP && node_kind(s, node_words(s, text)[0]) == RE_SET &&
                    node_words(s, node_words(s, text)[0])[1] == LAST_CP;
     return g->options.any_form || is_free ? LIFT_JSON : LIFT_PLAIN;
+}
+
+unsigned machine_quote(const struct grammar *g)
+{
+    return g->calls ? BYTE_QUOTE : '"';
 }
 
 /* Numbers and literals as one expression. */
@@ -136,6 +150,7 @@ static node make_bare(struct grammar *g, const struct value *v)
     struct store *s = &g->s;
     static const char *const words[] = { "null", "true", "false" };
     node x = v->number;
+    if (g->calls && x) x = x == number_all(s) ? number_short(s) : re_and2(s, x, number_short(s));
     if (!g->options.any_form && x) {
         /* Whole numbers are written without a point where only whole ones are allowed. */
         node whole = number_integer(s, false);
@@ -167,6 +182,24 @@ static void begin_lifted(struct machine *m, enum head head, node lifted, node be
         threads_put(m->g, out, thread_make(head, lifted, 0, 0, below));
 }
 
+static void begin_key(struct machine *m, node state, node key, node below, struct threads *out)
+{
+    const struct object_info *o = object_info(m->g, state);
+    uint32_t from = o && o->unknown ? (uint32_t)m->pos + 1 : 0;
+    if (key) threads_put(m->g, out, thread_make(H_KEY, state, key, from, below));
+}
+
+/* Behind '{' or ',': before a key's quote or, in a call, inside a bare key. */
+static void begin_member(struct machine *m, enum head head, node state, node below,
+                         struct threads *out)
+{
+    const struct object_info *o = object_info(m->g, state);
+    if (!o) return;
+    if (m->g->calls) begin_key(m, state, o->key, below, out);
+    if (!m->g->calls || o->quoted_key || head == H_OBJECT)
+        threads_put(m->g, out, thread_make(head, state, 0, 0, below));
+}
+
 /* The value of a thread H_VALUE begins with this byte. `seen` says what it must not be. */
 static void begin_value(struct machine *m, struct thread t, unsigned byte, struct threads *out)
 {
@@ -184,22 +217,24 @@ static void begin_value(struct machine *m, struct thread t, unsigned byte, struc
         if (no_number) v.exponents = 0;
         if (no_text) v.text = re_and2(s, v.text, re_not(s, no_text));
     }
-    if (state) {
-        if (levels(g, below) >= MAX_LEVELS) return;
+    if (state)
         below =
             config_one(g, thread_make(H_AFTER, state, 0, unique ? (uint32_t)m->pos + 1 : 0, below));
-    }
-    if (byte == '"') {
+    unsigned left = machine_left(g, below);
+    if (byte == machine_quote(g)) {
         begin_lifted(m, H_STRING, lift_start(s, machine_lift(g, v.text), v.text), below, out);
     } else if (byte == '{') {
-        for (uint32_t i = 0; i < v.n_objects; i++)
-            if (!object_empty(g, v.objects[i]))
-                threads_put(g, out,
-                            thread_make(H_OBJECT, object_state(g, v.objects[i]), 0, 0, below));
+        for (uint32_t i = 0; i < v.n_objects && left; i++) {
+            node inside = object_state(g, v.objects[i], left - 1);
+            if (object_fits(g, v.objects[i], left) && object_live(g, inside))
+                begin_member(m, H_OBJECT, inside, below, out);
+        }
     } else if (byte == '[') {
-        for (uint32_t i = 0; i < v.n_arrays; i++)
-            if (!array_empty(g, v.arrays[i]))
-                threads_put(g, out, thread_make(H_ARRAY, array_state(g, v.arrays[i]), 0, 0, below));
+        for (uint32_t i = 0; i < v.n_arrays && left; i++) {
+            node inside = array_state(g, v.arrays[i], left - 1);
+            if (array_fits(g, v.arrays[i], left) && array_live(g, inside))
+                threads_put(g, out, thread_make(H_ARRAY, inside, 0, 0, below));
+        }
     } else {
         uint32_t to = lift_step(s, bare_text(g, value, &v, no_number || no_literals), byte);
         if (to > LEADS_OUT) threads_put(g, out, thread_make(H_RAW, to, 0, 0, below));
@@ -252,14 +287,6 @@ static void step_string(struct machine *m, struct thread t, unsigned byte, struc
     else if (to > LEADS_OUT) threads_put(m->g, out, thread_make(H_STRING, to, 0, 0, t.below));
 }
 
-static void begin_key(struct machine *m, struct thread t, struct threads *out)
-{
-    const struct object_info *o = object_info(m->g, thread_a(t));
-    if (!o || !o->may_go_on) return;
-    uint32_t from = o->unknown ? (uint32_t)m->pos + 1 : 0;
-    threads_put(m->g, out, thread_make(H_KEY, thread_a(t), o->key, from, t.below));
-}
-
 static void step_key(struct machine *m, struct thread t, unsigned byte, struct threads *out)
 {
     uint32_t to = lift_step(&m->g->s, t.b, byte);
@@ -289,8 +316,7 @@ static void step_after(struct machine *m, struct thread t, unsigned byte, struct
     if (node_kind(&g->s, state) == OBJECT_STATE) {
         const struct object_info *o = object_info(g, state);
         if (o && byte == '}' && o->may_close) leave(m, t.below, m->pos + 1, out);
-        if (o && byte == ',' && o->may_go_on)
-            threads_put(g, out, thread_make(H_COMMA, state, 0, 0, t.below));
+        if (o && byte == ',' && o->may_go_on) begin_member(m, H_COMMA, state, t.below, out);
     } else {
         const struct array_info *a = array_info(g, state);
         if (a && byte == ']' && a->may_close) leave(m, t.below, m->pos + 1, out);
@@ -322,7 +348,8 @@ void machine_step(struct machine *m, struct thread t, unsigned byte, struct thre
     case H_OBJECT:
     case H_COMMA: {
         const struct object_info *o = object_info(g, thread_a(t));
-        if (byte == '"') begin_key(m, t, out);
+        if (o && byte == machine_quote(g))
+            begin_key(m, thread_a(t), g->calls ? o->quoted_key : o->key, t.below, out);
         if (o && byte == '}' && thread_head(t) == H_OBJECT && o->may_close)
             leave(m, t.below, m->pos + 1, out);
         break;
@@ -337,5 +364,11 @@ void machine_step(struct machine *m, struct thread t, unsigned byte, struct thre
         else begin_item(m, t, byte, out);
         break;
     }
+    case H_CALL:
+        if (byte == BYTE_CALL) leave(m, g->call, m->pos + 1, out);
+        break;
+    case H_CLOSE:
+        if (byte == BYTE_CALL_END) leave(m, t.below, m->pos + 1, out);
+        break;
     }
 }

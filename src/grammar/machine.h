@@ -19,10 +19,12 @@ enum head {
     H_VALUE,  /* before a value of formula b. a: state that goes on behind it, 0: none */
     H_AFTER,  /* behind a value in an object or array. a: state; c: text position + 1 of an item */
     H_OBJECT, /* behind '{'. a: state */
-    H_COMMA,  /* behind ',' in an object. a: state */
+    H_COMMA,  /* behind ',' in an object, before a quoted key. a: state */
     H_KEY,    /* inside a key. a: state, b: LIFTED of a RE_TUPLE, c: text position of the key */
     H_COLON,  /* behind a key. a: state behind this member, b: formula of its value */
     H_ARRAY,  /* behind '['. a: state */
+    H_CALL,   /* before a call of a tool */
+    H_CLOSE,  /* before the closing tag of a call */
 };
 
 struct thread {
@@ -86,23 +88,33 @@ static inline bool is_space(unsigned byte)
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-/* How strings of an expression are written. */
+/* How strings of an expression are written, and the quote on both their sides. */
 enum lift machine_lift(const struct grammar *g, node text);
+unsigned machine_quote(const struct grammar *g);
 
-/* ---- objects (machine_object.c) ---- */
+/* Levels that values inside of what begins above `below` may have. */
+unsigned machine_left(const struct grammar *g, node below);
 
-/* What an object may go on with. */
+/* ---- objects (machine_object.c, machine_key.c) ---- */
+
+/* What an object may go on with so that it can still be finished. */
 struct object_info {
     bool may_close, may_go_on; /* with another member */
     bool unknown;              /* with one of a name that is in no member */
     bool any_name;             /* of whatever such name */
     node key;                  /* LIFTED: before the first character of a key */
+    node quoted_key;           /* likewise, of one that must be quoted in a call; else 0 */
     uint32_t allowed[];        /* bits: members that may come next */
 };
-node object_state(struct grammar *g, node shape);
+/* At its beginning; its members' values may have `left` levels. */
+node object_state(struct grammar *g, node shape, unsigned left);
 const struct object_info *object_info(struct grammar *g, node state);
+/* Can it be finished? For text that is checked: perhaps. */
+bool object_live(struct grammar *g, node state);
 /* Can this become a key? */
 bool object_key_lives(struct grammar *g, node state, node lifted);
+/* States of which one node is the same have the same names that are in no member. */
+node object_key_kind(struct grammar *g, node state);
 /* The closing quote of a key: a thread H_COLON for each way to go on. */
 void object_key_ends(struct machine *m, struct thread key, struct threads *out);
 /* The key automaton of a state without what belongs to its known names: what other names do. */
@@ -119,8 +131,11 @@ struct array_info {
     uint32_t n;
     struct array_choice at[];
 };
-node array_state(struct grammar *g, node shape);
+/* At its beginning; its items may have `left` levels. */
+node array_state(struct grammar *g, node shape, unsigned left);
 const struct array_info *array_info(struct grammar *g, node state);
+/* Can it be finished? For text that is checked: perhaps. */
+bool array_live(struct grammar *g, node state);
 bool array_is_unique(const struct grammar *g, node state);
 /* The state once its last item, text[from..end), is known; 0: the item was there before. */
 node array_item_ends(struct machine *m, node state, size_t from, size_t end);

@@ -1,8 +1,8 @@
 /* machine_array.c - arrays half read: what the next item may be, and which items there were.
  *
- * words of an ARRAY_STATE: shape, items so far (up to what bounds need), what unique items were
- * (strings as a RE_MAP, numbers as an expression, literals as bits, others as STRINGS of their
- * canonical text), then how many items each `contains` has found.
+ * words of an ARRAY_STATE: shape; levels that an item may have; items so far (up to what bounds
+ * need); what unique items were (strings as a RE_MAP, numbers as an expression, literals as bits,
+ * others as STRINGS of their canonical text); then how many items each `contains` has found.
  */
 #include <stdlib.h>
 
@@ -10,13 +10,15 @@
 #include "grammar/machine.h"
 #include "grammar/number.h"
 
-enum { S_SHAPE, S_COUNT, S_TEXTS, S_NUMBERS, S_LITERALS, S_OTHERS, S_FOUND };
+enum { S_SHAPE, S_LEFT, S_COUNT, S_TEXTS, S_NUMBERS, S_LITERALS, S_OTHERS, S_FOUND };
 
-node array_state(struct grammar *g, node shape)
+enum { MAX_DEEP = 200, MAX_DISTINCT = 1000, STATE_BUSY = 1 };
+
+node array_state(struct grammar *g, node shape, unsigned left)
 {
     struct array a = array_read(g, shape);
     struct vec w = { 0 };
-    const uint32_t head[S_FOUND] = { shape };
+    const uint32_t head[S_FOUND] = { shape, left };
     vec_put(&g->s, &w, head, S_FOUND);
     for (uint32_t i = 0; i < a.n_contains; i++) vec_push(&g->s, &w, 0);
     node x = store_put(&g->s, ARRAY_STATE, w.w, w.n);
@@ -51,16 +53,35 @@ static uint32_t horizon(const struct array *a)
     return n;
 }
 
+/* How many different items of f there still are, counted up to `most`. */
+static uint32_t count_distinct(struct grammar *g, node f, const uint32_t *w, uint32_t most)
+{
+    struct store *s = &g->s;
+    struct value v = value_read(g, f_value(g, f));
+    if (v.n_objects || v.n_arrays) return most;
+    uint32_t n = (uint32_t)__builtin_popcount(v.literals & ~w[S_LITERALS]);
+    if (n < most) n += re_count(s, re_and2(s, v.text, re_not(s, w[S_TEXTS])), most - n);
+    if (n < most) {
+        node number = re_and2(s, v.number, re_not(s, w[S_NUMBERS]));
+        n += re_count(s, re_and2(s, number, number_canonical(s)), most - n);
+    }
+    return n < most ? n : most;
+}
+
 static void put_choice(struct draft *d, node f)
 {
-    struct store *s = &d->g->s;
+    struct grammar *g = d->g;
+    struct store *s = &g->s;
     struct vec w = { 0 };
-    if (f_empty(d->g, f)) return;
+    bool exact = !g->options.any_form;
+    visit(g);
+    if (!f_fits(g, f, d->w[S_LEFT])) return;
+    if (exact && d->a.unique && !count_distinct(g, f, d->w, 1)) return;
     vec_put(s, &w, d->w, S_FOUND);
     vec_put(s, &w, d->found.w, d->found.n);
     if (!s->status && w.w[S_COUNT] < horizon(&d->a)) w.w[S_COUNT]++;
     node state = store_put(s, ARRAY_STATE, w.w, w.n);
-    vec_put(s, d->out, (const uint32_t[]) { f, state }, 2);
+    if (!exact || array_live(g, state)) vec_put(s, d->out, (const uint32_t[]) { f, state }, 2);
     vec_free(&w);
 }
 
@@ -113,6 +134,38 @@ const struct array_info *array_info(struct grammar *g, node state)
     return i;
 }
 
+/* Can the items that must still come be had, one after the other? */
+static bool can_reach_least(struct grammar *g, const struct array *a, const uint32_t *w)
+{
+    uint32_t at = w[S_COUNT], missing = at < a->least ? a->least - at : 0;
+    for (; at < a->n_prefix && at < a->least; at++)
+        if (!f_fits(g, a->prefix[at], w[S_LEFT])) return false;
+    if (at >= a->least) return true;
+    if (missing > MAX_DISTINCT) missing = MAX_DISTINCT;
+    return f_fits(g, a->rest, w[S_LEFT]) &&
+           (!a->unique || count_distinct(g, a->rest, w, missing) >= missing);
+}
+
+/* A step that leads back to where it began is of no use. */
+bool array_live(struct grammar *g, node state)
+{
+    const uint32_t *w = node_words(&g->s, state);
+    if (node_kind(&g->s, state) != ARRAY_STATE) return false;
+    struct array a = array_read(g, w[S_SHAPE]);
+    if (a.n_contains == 0) return can_reach_least(g, &a, w);
+    if (!g->s.nodes[state].data) {
+        if (g->s.nodes[state].flags & STATE_BUSY) return false;
+        if (g->n_searching == MAX_DEEP) return true;
+        g->s.nodes[state].flags |= STATE_BUSY;
+        g->n_searching++;
+        array_info(g, state);
+        g->n_searching--;
+        g->s.nodes[state].flags &= (uint8_t)~STATE_BUSY;
+    }
+    const struct array_info *i = g->s.nodes[state].data;
+    return !i || i->may_close || i->n > 0;
+}
+
 /* ---- unique items ---- */
 
 void array_seen(const struct grammar *g, node state, node *text, node *number, unsigned *literals)
@@ -138,6 +191,7 @@ static void put_canonical(struct buf *b, const struct json *j)
     if (j->type == JSON_INT || j->type == JSON_FLOAT) {
         if (!decimal_read(&d, j->text)) {
             buf_put_str(b, j->text);
+            b->failed |= d.digits.failed;
             return;
         }
         buf_printf(b, "%s%.*s.%s", d.negative ? "-" : "", (int)d.n_whole, d.digits.data,
@@ -191,7 +245,9 @@ node array_item_ends(struct machine *m, node state, size_t from, size_t end)
     if (!machine_needs_text(m, from)) return 0;
     if (!m->text) return state;
     struct buf b = { 0 };
-    buf_put(&b, m->text + from, end - from);
+    struct call_json call = { 0 };
+    if (g->calls) call_json_put(&call, (struct str) { m->text + from, end - from }, &b);
+    else buf_put(&b, m->text + from, end - from);
     if (b.failed || json_parse(&j, buf_str(&b), &a, NULL) == BZ_ERR_MEMORY)
         store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
     vec_put(s, &w, node_words(s, state), node_n(s, state));

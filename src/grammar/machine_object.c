@@ -1,61 +1,38 @@
-/* machine_object.c - objects half read: which members may come, and the automaton of their keys.
+/* machine_object.c - objects half read: which members may come next, so that the object can still
+ * be finished.
  *
- * words of an OBJECT_STATE: shape, members so far (up to what bounds need), which of `some` are
- * found, names so far that are in no member (a RE_MAP), the place in the schema's order, then bits
- * of the members that were read.
- *
- * A key is read by a RE_TUPLE: the tree of known names, the tree of other names so far, the
- * patterns of all groups, propertyNames, the names of `some`; and where a name of no pattern will
- * do, all texts.
+ * Members that are required or needed, bounds on their number and the schema's order are decided by
+ * counting. Statements that some member exists take a search through the states that follow.
  */
-#include <stdlib.h>
+#include "grammar/object_state.h"
+#include "grammar/regex.h"
 
-#include "grammar/machine.h"
-#include "grammar/object.h"
+/* Flags of an OBJECT_STATE. */
+enum { STATE_LIVE = 1, STATE_DEAD = 2, STATE_BUSY = 4 };
 
-enum { S_SHAPE, S_COUNT, S_FOUND, S_OTHERS, S_PLACE, S_SEEN };
-enum { K_NAMES, K_OTHERS, K_PATTERNS };
-
-/* What does not change while an object is read: of a shape. */
-struct shape_info {
-    node names; /* the tree of known names */
-    uint32_t n_patterns;
-    bool plain; /* a name of no pattern may come */
-    bool unknown;
-    bool *possible; /* of each member: there is a value for it */
-};
-
-struct view {
-    struct grammar *g;
-    struct object o;
-    const struct shape_info *info;
-    const uint32_t *w; /* of the state */
-};
-
-static bool bit(const uint32_t *bits, uint32_t i)
-{
-    return bits[i / 32] >> i % 32 & 1;
-}
+enum { MAX_NAMES = 1000 }; /* names in no member that are counted */
 
 /* ---- shapes ---- */
 
-/* The formula of a name that is in no member, given which patterns it has: of each one whether it
- * matches. */
-static node unknown_formula(struct grammar *g, const struct object *o, const bool *matches)
+/* Keys of calls that are read back as they are without quotes: as chat_call.c reads them. */
+static node bare_names(struct store *s)
 {
-    const uint32_t *at = o->groups;
-    node f = f_true(g);
-    for (uint32_t i = 0; i < o->n_groups; i++) {
-        struct group group = object_group(&at);
-        bool any = false;
-        for (uint32_t k = 0; k < group.n_patterns; k++, matches++) {
-            if (!*matches) continue;
-            any = true;
-            f = f_and2(g, f, group.patterns[k].b);
-        }
-        if (!any) f = f_and2(g, f, group.other);
-    }
-    return f;
+#define SIGNS "\\x00:,{}\\[\\]\""
+#define SPACE "\\s\\x1c-\\x1f\\x85"
+    return regex_whole(s, str_of("[^'" SIGNS SPACE "](?:[^" SIGNS "]*[^" SIGNS SPACE "])?"));
+}
+
+/* How names become keys. */
+static void find_forms(struct grammar *g, const struct object *o, struct shape_info *i)
+{
+    struct store *s = &g->s;
+    i->bare = o->names;
+    if (!g->calls) return;
+    node bare = bare_names(s);
+    i->bare = re_and2(s, o->names, bare);
+    i->odd = re_and2(s, o->names, re_not(s, bare));
+    for (uint32_t k = 0; k < o->n_members; k++)
+        i->quoted[k] = !re_matches(s, bare, store_text(s, o->members[k].name));
 }
 
 static node names_tree(struct grammar *g, const struct object *o)
@@ -68,32 +45,54 @@ static node names_tree(struct grammar *g, const struct object *o)
     return x;
 }
 
+static uint32_t member_number(const struct object *o, node name)
+{
+    uint32_t i = 0;
+    while (i < o->n_members && o->members[i].name != name) i++;
+    return i;
+}
+
+static void describe_members(struct grammar *g, const struct object *o, struct shape_info *i)
+{
+    for (uint32_t k = 0; k < o->n_members; k++)
+        for (uint32_t s = 0; s < o->n_some; s++)
+            if (re_matches(&g->s, o->some[s].a, store_text(&g->s, o->members[k].name)))
+                i->named[k] |= 1u << s;
+    for (uint32_t k = 0; k < o->n_needs; k++) {
+        i->needs[2 * k] = member_number(o, o->needs[k].a);
+        i->needs[2 * k + 1] = member_number(o, o->needs[k].b);
+    }
+}
+
 static const struct shape_info *shape_info(struct grammar *g, node shape, const struct object *o)
 {
     struct shape_info *i = g->s.nodes[shape].data;
     if (i) return i;
-    i = store_alloc(&g->s, sizeof *i / 4 + 1 + o->n_members / 4 + 1);
+    i = store_alloc(&g->s, sizeof *i / 4 + o->n_members + 2 * o->n_needs + o->n_members / 4 + 1);
     if (!i) return NULL;
-    i->possible = (bool *)(i + 1);
+    i->named = (uint32_t *)(void *)(i + 1);
+    i->needs = i->named + o->n_members;
+    i->quoted = (bool *)(i->needs + 2 * o->n_needs);
     i->names = names_tree(g, o);
-    for (uint32_t k = 0; k < o->n_members; k++) i->possible[k] = !f_empty(g, o->members[k].f);
+    describe_members(g, o, i);
+    find_forms(g, o, i);
     const uint32_t *at = o->groups;
     for (uint32_t k = 0; k < o->n_groups; k++) i->n_patterns += object_group(&at).n_patterns;
     bool *none = mem_alloc(i->n_patterns, sizeof *none);
     if (!none) store_fail(&g->s, BZ_ERR_MEMORY, "out of memory for a grammar");
-    i->plain = none && !f_empty(g, unknown_formula(g, o, none));
+    else i->plain = unknown_formula(g, o, none);
     mem_free(none);
-    i->unknown = re_live(&g->s, o->names) && (i->plain || i->n_patterns);
+    i->unknown = re_live(&g->s, o->names) && (i->plain != f_false(g) || i->n_patterns);
     if (g->s.status) return NULL;
     g->s.nodes[shape].data = i;
     return i;
 }
 
-node object_state(struct grammar *g, node shape)
+node object_state(struct grammar *g, node shape, unsigned left)
 {
     struct object o = object_read(g, shape);
     struct vec w = { 0 };
-    const uint32_t head[S_SEEN] = { shape };
+    const uint32_t head[S_SEEN] = { shape, left };
     vec_put(&g->s, &w, head, S_SEEN);
     for (uint32_t i = 0; i < o.n_members; i += 32) vec_push(&g->s, &w, 0);
     node x = store_put(&g->s, OBJECT_STATE, w.w, w.n);
@@ -101,86 +100,229 @@ node object_state(struct grammar *g, node shape)
     return x;
 }
 
-static bool look(struct grammar *g, node state, struct view *v)
+bool object_look(struct grammar *g, node state, struct view *v)
 {
     if (node_kind(&g->s, state) != OBJECT_STATE) return false;
     v->g = g;
+    v->state = state;
     v->w = node_words(&g->s, state);
     v->o = object_read(g, v->w[S_SHAPE]);
     v->info = shape_info(g, v->w[S_SHAPE], &v->o);
     return v->info != NULL;
 }
 
-/* ---- what may come next ---- */
-
-static bool is_needed(const struct view *v, uint32_t i)
-{
-    const struct member *m = &v->o.members[i];
-    if (m->required) return true;
-    for (uint32_t k = 0; k < v->o.n_needs; k++) {
-        if (v->o.needs[k].b != m->name) continue;
-        for (uint32_t j = 0; j < v->o.n_members; j++)
-            if (v->o.members[j].name == v->o.needs[k].a && bit(v->w + S_SEEN, j)) return true;
-    }
-    return false;
-}
-
-/* Would this member need one that cannot be, or cannot be any more? */
-static bool needs_impossible(const struct view *v, uint32_t i)
-{
-    for (uint32_t k = 0; k < v->o.n_needs; k++) {
-        if (v->o.needs[k].a != v->o.members[i].name) continue;
-        for (uint32_t j = 0; j < v->o.n_members; j++) {
-            bool late = !v->g->options.any_form && v->o.members[j].order < v->o.members[i].order;
-            if (v->o.members[j].name == v->o.needs[k].b && !bit(v->w + S_SEEN, j) &&
-                (late || !v->info->possible[j]))
-                return true;
-        }
-    }
-    return false;
-}
+/* ---- what must still come ---- */
 
 struct plan {
-    uint32_t n_missing; /* needed members that are not there yet */
+    struct vec must;    /* bits: members that must still come */
+    uint32_t n_missing; /* how many those are */
     uint32_t first;     /* place of the first of them in the schema's order */
     uint32_t room;      /* members that still fit */
+    bool impossible;    /* one of them cannot come, or cannot come any more */
 };
+
+static bool in_order(const struct view *v)
+{
+    return !v->g->options.any_form;
+}
+
+static bool seen(const struct view *v, uint32_t i)
+{
+    return bit(v->w + S_SEEN, i);
+}
+
+/* Members that need not have been passed by: from place `from` on. */
+static bool can_come(const struct view *v, uint32_t i, uint32_t from)
+{
+    if (seen(v, i) || (in_order(v) && v->o.members[i].order < from)) return false;
+    return f_fits(v->g, v->o.members[i].f, v->w[S_LEFT]);
+}
+
+/* Add what is needed by members that are there or in the set. */
+static void add_needed(const struct view *v, uint32_t *set)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t k = 0; k < v->o.n_needs; k++) {
+            uint32_t a = v->info->needs[2 * k], b = v->info->needs[2 * k + 1];
+            if (!(bit(set, a) || seen(v, a)) || bit(set, b) || seen(v, b)) continue;
+            set[b / 32] |= 1u << b % 32;
+            changed = true;
+        }
+    }
+}
 
 static struct plan make_plan(const struct view *v)
 {
-    struct plan p = { 0, UINT32_MAX, UINT32_MAX };
+    struct plan p = { .first = UINT32_MAX, .room = UINT32_MAX };
+    for (uint32_t i = 0; i < v->o.n_members; i += 32) vec_push(&v->g->s, &p.must, 0);
+    if (v->g->s.status) return p;
     if (v->o.most != UINT32_MAX) p.room = v->o.most > v->w[S_COUNT] ? v->o.most - v->w[S_COUNT] : 0;
+    for (uint32_t i = 0; i < v->o.n_members; i++)
+        if (v->o.members[i].required && !seen(v, i)) p.must.w[i / 32] |= 1u << i % 32;
+    add_needed(v, p.must.w);
     for (uint32_t i = 0; i < v->o.n_members; i++) {
-        if (bit(v->w + S_SEEN, i) || !is_needed(v, i)) continue;
+        if (!bit(p.must.w, i)) continue;
         p.n_missing++;
+        p.impossible |= !can_come(v, i, v->w[S_PLACE]);
         if (v->o.members[i].order < p.first) p.first = v->o.members[i].order;
     }
     return p;
 }
 
-/* Members that could still come if this one is next, itself included: for minProperties. */
-static uint32_t left_from(const struct view *v, uint32_t i)
+/* If member i is next: can all that must come then still come? */
+static bool needs_can_come(const struct view *v, const struct plan *p, uint32_t i)
 {
+    struct vec set = { 0 };
     uint32_t n = 0;
+    bool ok = true;
+    vec_put(&v->g->s, &set, p->must.w, p->must.n);
+    if (v->g->s.status) return false;
+    set.w[i / 32] |= 1u << i % 32;
+    add_needed(v, set.w);
     for (uint32_t k = 0; k < v->o.n_members; k++) {
-        bool later = v->g->options.any_form || v->o.members[k].order >= v->o.members[i].order;
-        n += later && v->info->possible[k] && !bit(v->w + S_SEEN, k);
+        if (!bit(set.w, k)) continue;
+        n++;
+        ok &= can_come(v, k, v->o.members[i].order);
     }
+    vec_free(&set);
+    return ok && n <= p->room;
+}
+
+/* ---- how many may still come ---- */
+
+/* Members that can come if those before place `from` do not any more: for minProperties. What
+ * needs one that cannot come is none of them. */
+static uint32_t count_known(const struct view *v, uint32_t from)
+{
+    struct vec set = { 0 };
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < v->o.n_members; k += 32) vec_push(&v->g->s, &set, 0);
+    if (v->g->s.status) return 0;
+    for (uint32_t k = 0; k < v->o.n_members; k++)
+        if (can_come(v, k, from)) set.w[k / 32] |= 1u << k % 32;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t k = 0; k < v->o.n_needs; k++) {
+            uint32_t a = v->info->needs[2 * k], b = v->info->needs[2 * k + 1];
+            if (!bit(set.w, a) || bit(set.w, b) || seen(v, b)) continue;
+            set.w[a / 32] &= ~(1u << a % 32);
+            changed = true;
+        }
+    }
+    for (uint32_t k = 0; k < v->o.n_members; k++) n += bit(set.w, k);
+    vec_free(&set);
     return n;
+}
+
+/* Can minProperties be reached with `known` more members of known names? */
+static bool reaches_least(const struct view *v, uint32_t known)
+{
+    uint32_t count = v->w[S_COUNT];
+    if (v->o.least <= count || v->o.least - count <= known) return true;
+    if (!v->info->unknown) return false;
+    uint32_t missing = v->o.least - count - known;
+    if (missing > MAX_NAMES) missing = MAX_NAMES;
+    return unknown_count(v, object_key_start(v, v->o.names), missing) >= missing;
 }
 
 static bool is_allowed(const struct view *v, const struct plan *p, uint32_t i)
 {
     const struct member *m = &v->o.members[i];
-    if (bit(v->w + S_SEEN, i) || !v->info->possible[i] || p->room == 0) return false;
-    if (p->room <= p->n_missing && !is_needed(v, i)) return false;
-    if (!v->g->options.any_form && (m->order < v->w[S_PLACE] || m->order > p->first)) return false;
-    if (v->o.n_needs && needs_impossible(v, i)) return false;
-    return v->o.least <= v->w[S_COUNT] + 1 || v->info->unknown ||
-           v->w[S_COUNT] + left_from(v, i) >= v->o.least;
+    bool must = bit(p->must.w, i);
+    if (p->impossible || p->room == 0 || !can_come(v, i, v->w[S_PLACE])) return false;
+    if (p->room <= p->n_missing && !must) return false;
+    if (in_order(v) && m->order > p->first) return false;
+    if (v->o.n_needs && !needs_can_come(v, p, i)) return false;
+    if (v->o.least <= v->w[S_COUNT] + 1) return true;
+    return reaches_least(v, count_known(v, in_order(v) ? m->order : 0));
 }
 
-static node key_start(const struct view *v)
+static bool unknown_is_allowed(const struct view *v, const struct plan *p)
+{
+    if (!v->info->unknown || p->impossible || p->room <= p->n_missing) return false;
+    if (in_order(v) && p->n_missing) return false;
+    if (!reaches_least(v, in_order(v) ? 0 : count_known(v, 0))) return false;
+    return unknown_lives(v, object_key_start(v, v->o.names));
+}
+
+static bool all_found(const struct view *v)
+{
+    return v->w[S_FOUND] == (1u << v->o.n_some) - 1;
+}
+
+static bool may_close(const struct view *v, const struct plan *p)
+{
+    return p->n_missing == 0 && v->w[S_COUNT] >= v->o.least && all_found(v);
+}
+
+/* ---- the search ---- */
+
+bool object_is_searched(const struct view *v)
+{
+    return in_order(v) && (v->o.n_some || (v->o.n_needs && v->o.least && v->o.most != UINT32_MAX));
+}
+
+static bool has_way(const struct view *v, uint32_t i)
+{
+    struct vec ways = { 0 };
+    put_ways(v, i, v->o.members[i].f, v->info->named[i], v->w[S_OTHERS], &ways);
+    bool any = ways.n > 0;
+    vec_free(&ways);
+    return any;
+}
+
+/* Could this member bring the object nearer to its end? */
+static bool is_useful(const struct view *v, const struct plan *p, uint32_t i)
+{
+    return bit(p->must.w, i) || v->o.n_needs || v->w[S_COUNT] < v->o.least ||
+           v->info->named[i] & ~v->w[S_FOUND];
+}
+
+static bool search(const struct view *v)
+{
+    struct plan p = make_plan(v);
+    bool found = v->g->s.status || may_close(v, &p);
+    for (uint32_t i = 0; i < v->o.n_members && !found; i++)
+        found = is_useful(v, &p, i) && is_allowed(v, &p, i) && has_way(v, i);
+    found = found || unknown_is_allowed(v, &p);
+    vec_free(&p.must);
+    return found;
+}
+
+/* Decided by counting alone. */
+static bool can_end(const struct view *v)
+{
+    struct plan p = make_plan(v);
+    bool ok = !p.impossible && p.n_missing <= p.room;
+    if (ok && v->w[S_COUNT] + p.n_missing < v->o.least)
+        ok = reaches_least(v, count_known(v, v->w[S_PLACE]));
+    vec_free(&p.must);
+    return ok;
+}
+
+/* Every step of a search has more members or more found than the one before, or leads nowhere. */
+bool object_live(struct grammar *g, node state)
+{
+    struct view v;
+    if (!object_look(g, state, &v)) return false;
+    if (v.o.n_some == 0 && !object_is_searched(&v)) return can_end(&v);
+    if (g->options.any_form) {
+        const struct object_info *i = object_info(g, state);
+        return i && (i->may_close || i->may_go_on);
+    }
+    unsigned flags = g->s.nodes[state].flags;
+    if (flags & (STATE_LIVE | STATE_DEAD | STATE_BUSY)) return flags & STATE_LIVE;
+    visit(g);
+    g->s.nodes[state].flags |= STATE_BUSY;
+    bool live = search(&v);
+    g->s.nodes[state].flags = live ? STATE_LIVE : STATE_DEAD;
+    return live;
+}
+
+/* ---- what may come next ---- */
+
+node object_key_start(const struct view *v, node names)
 {
     struct store *s = &v->g->s;
     struct vec x = { 0 };
@@ -191,211 +333,55 @@ static node key_start(const struct view *v)
         struct group group = object_group(&at);
         for (uint32_t k = 0; k < group.n_patterns; k++) vec_push(s, &x, group.patterns[k].a);
     }
-    vec_push(s, &x, v->o.names);
+    vec_push(s, &x, names);
     for (uint32_t i = 0; i < v->o.n_some; i++) vec_push(s, &x, v->o.some[i].a);
-    vec_push(s, &x, v->info->plain ? re_any_text(s) : 0);
-    node key =
-        lift_start(s, v->g->options.any_form ? LIFT_JSON : LIFT_PLAIN, re_tuple(s, x.w, x.n));
+    vec_push(s, &x, plain_fits(v) ? re_any_text(s) : 0);
+    node tuple = re_tuple(s, x.w, x.n);
     vec_free(&x);
-    return key;
+    return tuple;
+}
+
+/* Can a key of this form come next? */
+static bool has_form(const struct view *v, const struct object_info *i, bool quoted)
+{
+    for (uint32_t k = 0; k < v->o.n_members; k++)
+        if (bit(i->allowed, k) && v->info->quoted[k] == quoted) return true;
+    if (!v->g->calls) return i->unknown && !quoted;
+    node names = quoted ? v->info->odd : v->info->bare;
+    return i->unknown && unknown_lives(v, object_key_start(v, names));
+}
+
+static void start_keys(const struct view *v, struct object_info *i)
+{
+    struct store *s = &v->g->s;
+    enum lift kind = v->g->calls ? LIFT_BARE : in_order(v) ? LIFT_PLAIN : LIFT_JSON;
+    if (has_form(v, i, false)) i->key = lift_start(s, kind, object_key_start(v, v->info->bare));
+    if (has_form(v, i, true))
+        i->quoted_key = lift_start(s, LIFT_CALL, object_key_start(v, v->info->odd));
+    i->may_go_on = i->key || i->quoted_key;
 }
 
 const struct object_info *object_info(struct grammar *g, node state)
 {
     struct view v;
     struct object_info *i = g->s.nodes[state].data;
-    if (i || !look(g, state, &v)) return i;
-    uint32_t n_words = (v.o.n_members + 31) / 32;
-    i = store_alloc(&g->s, sizeof *i / 4 + 1 + n_words);
-    if (!i) return NULL;
+    if (i || !object_look(g, state, &v)) return i;
+    i = store_alloc(&g->s, sizeof *i / 4 + 1 + (v.o.n_members + 31) / 32);
     struct plan p = make_plan(&v);
-    bool all_found = v.w[S_FOUND] == (v.o.n_some < 32 ? (1u << v.o.n_some) - 1 : UINT32_MAX);
-    for (uint32_t k = 0; k < v.o.n_members; k++) {
-        if (!is_allowed(&v, &p, k)) continue;
+    bool searched = object_is_searched(&v);
+    for (uint32_t k = 0; i && k < v.o.n_members && !g->s.status; k++) {
+        if (!is_allowed(&v, &p, k) || (searched && !has_way(&v, k))) continue;
         i->allowed[k / 32] |= 1u << k % 32;
-        i->may_go_on = true;
     }
-    i->unknown =
-        v.info->unknown && p.room > p.n_missing && (g->options.any_form || p.n_missing == 0);
-    i->may_go_on |= i->unknown;
-    i->any_name = i->unknown && v.info->n_patterns == 0 && v.o.names == re_any_text(&g->s);
-    i->may_close = p.n_missing == 0 && v.w[S_COUNT] >= v.o.least && all_found;
-    i->key = i->may_go_on ? key_start(&v) : 0;
+    if (i) {
+        i->unknown = unknown_is_allowed(&v, &p);
+        i->any_name = i->unknown && v.info->n_patterns == 0 && !searched &&
+                      v.info->bare == re_any_text(&g->s);
+        i->may_close = may_close(&v, &p);
+        start_keys(&v, i);
+    }
+    vec_free(&p.must);
     if (g->s.status) return NULL;
     g->s.nodes[state].data = i;
     return i;
-}
-
-/* ---- keys ---- */
-
-/* Can a name in no member still come of this tuple? Patterns that may yet match or not are tried
- * all one way, all the other, and each alone. */
-static bool unknown_lives(struct view *v, node tuple)
-{
-    struct grammar *g = v->g;
-    const uint32_t *w = node_words(&g->s, tuple), *names = w + K_PATTERNS + v->info->n_patterns;
-    uint32_t n = v->info->n_patterns;
-    if (!re_live(&g->s, *names)) return false;
-    if (n == 0) return v->info->plain;
-    node memo = store_put(&g->s, KEY_LIVES, (uint32_t[]) { v->w[S_SHAPE], tuple }, 2);
-    if (g->s.nodes[memo].aux) return g->s.nodes[memo].aux == 1;
-    node all = re_any_text(&g->s);
-    bool *matches = mem_alloc(n, sizeof *matches), lives = false;
-    if (!matches) {
-        store_fail(&g->s, BZ_ERR_MEMORY, "out of memory for a grammar");
-        return false;
-    }
-    for (uint32_t way = 0; way < n + 2 && !lives; way++) {
-        for (uint32_t i = 0; i < n; i++) {
-            node p = w[K_PATTERNS + i];
-            bool can = re_live(&g->s, p), must = p == all;
-            matches[i] = must || (can && (way == n + 1 || way == i + 1));
-        }
-        lives = !f_empty(g, unknown_formula(g, &v->o, matches));
-    }
-    mem_free(matches);
-    g->s.nodes[memo].aux = lives ? 1 : 2;
-    return lives;
-}
-
-static bool any_allowed(const struct object_info *i, uint32_t first, uint32_t end)
-{
-    for (uint32_t k = first; k < end; k++)
-        if (bit(i->allowed, k)) return true;
-    return false;
-}
-
-static bool tuple_lives(struct grammar *g, node state, const struct object_info *i, node tuple)
-{
-    struct view v;
-    if (i->any_name) return true;
-    const uint32_t *w = node_words(&g->s, tuple);
-    if (w[K_NAMES]) {
-        const uint32_t *tree = node_words(&g->s, w[K_NAMES]);
-        if (any_allowed(i, tree[1] - 1, tree[2])) return true;
-    }
-    return i->unknown && look(g, state, &v) && unknown_lives(&v, tuple);
-}
-
-bool object_key_lives(struct grammar *g, node state, node lifted)
-{
-    const struct object_info *i = object_info(g, state);
-    uint32_t first, last;
-    node tuple = lift_re(&g->s, lifted);
-    if (!i) return false;
-    if (i->any_name || !lift_pending(&g->s, lifted, &first, &last))
-        return tuple_lives(g, state, i, tuple);
-    if (first == 0 && last == LAST_CP) return tuple_lives(g, state, i, tuple);
-    const struct steps *l = re_steps(&g->s, tuple);
-    for (uint32_t k = 0; l && k < l->n; k++)
-        if (l->at[k].first <= last && l->at[k].last >= first &&
-            tuple_lives(g, state, i, l->at[k].to))
-            return true;
-    return false;
-}
-
-node object_key_base(struct grammar *g, node lifted)
-{
-    struct store *s = &g->s;
-    const uint32_t *w = node_words(s, lifted);
-    struct vec x = { 0 };
-    vec_put(s, &x, node_words(s, w[1]), node_n(s, w[1]));
-    if (!s->status) x.w[K_NAMES] = x.w[K_OTHERS] = 0;
-    const uint32_t base[] = { w[0], re_tuple(s, x.w, x.n), w[2] };
-    vec_free(&x);
-    return store_put(s, LIFTED, base, 3);
-}
-
-/* The text of a key between its quotes, without escapes. */
-static node add_name(struct machine *m, node others, size_t from)
-{
-    struct store *s = &m->g->s;
-    struct arena a = { 0 };
-    struct json *j = NULL;
-    struct buf b = { 0 };
-    buf_putc(&b, '"');
-    buf_put(&b, m->text + from, m->pos - from);
-    buf_putc(&b, '"');
-    if (b.failed || json_parse(&j, buf_str(&b), &a, NULL))
-        store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
-    else others = re_words_add(s, others, j->text);
-    buf_free(&b);
-    arena_free(&a);
-    return others;
-}
-
-/* The state behind a member: i is its number, or n_members. */
-static node state_after(const struct view *v, uint32_t i, node others, uint32_t found)
-{
-    struct store *s = &v->g->s;
-    struct vec w = { 0 };
-    uint32_t bound = v->o.least > 0 ? v->o.least : 0;
-    if (v->o.most != UINT32_MAX) bound = v->o.most;
-    vec_put(s, &w, v->w, S_SEEN + (v->o.n_members + 31) / 32);
-    if (!s->status) {
-        if (w.w[S_COUNT] < bound) w.w[S_COUNT]++;
-        w.w[S_FOUND] = found;
-        w.w[S_OTHERS] = others;
-        if (i < v->o.n_members) w.w[S_SEEN + i / 32] |= 1u << i % 32;
-        if (!v->g->options.any_form)
-            w.w[S_PLACE] = i < v->o.n_members ? v->o.members[i].order + 1 : UINT32_MAX;
-    }
-    node x = store_put(s, OBJECT_STATE, w.w, w.n);
-    vec_free(&w);
-    return x;
-}
-
-/* A member with formula f: it can also be the one that `some` ask for, or not. */
-static void go_on(struct machine *m, const struct view *v, struct thread key, node f, uint32_t i,
-                  node others, struct threads *out)
-{
-    struct grammar *g = m->g;
-    const uint32_t *w =
-        node_words(&g->s, lift_re(&g->s, key.b)) + K_PATTERNS + v->info->n_patterns + 1;
-    uint32_t found = v->w[S_FOUND], optional = 0;
-    for (uint32_t k = 0; k < v->o.n_some && k < 32; k++) {
-        if (found >> k & 1 || !re_nullable(&g->s, w[k])) continue;
-        if (node_kind(&g->s, v->o.some[k].b) == F_TRUE) found |= 1u << k;
-        else optional |= 1u << k;
-    }
-    for (uint32_t set = optional;; set = (set - 1) & optional) { /* every subset */
-        node all = f;
-        for (uint32_t k = 0; k < v->o.n_some && k < 32; k++)
-            if (set >> k & 1) all = f_and2(g, all, v->o.some[k].b);
-        if (!f_empty(g, all)) {
-            node state = state_after(v, i, others, found | set);
-            const struct object_info *after = object_info(g, state);
-            if (after && (after->may_close || after->may_go_on))
-                threads_put(g, out, thread_make(H_COLON, state, all, 0, key.below));
-        }
-        if (set == 0) break;
-    }
-}
-
-void object_key_ends(struct machine *m, struct thread key, struct threads *out)
-{
-    struct grammar *g = m->g;
-    struct view v;
-    node state = thread_a(key);
-    const struct object_info *info = object_info(g, state);
-    if (!info || !look(g, state, &v)) return;
-    const uint32_t *w = node_words(&g->s, lift_re(&g->s, key.b));
-    if (w[K_NAMES] && re_nullable(&g->s, w[K_NAMES])) {
-        uint32_t i = node_words(&g->s, w[K_NAMES])[0] - 1;
-        if (bit(info->allowed, i)) go_on(m, &v, key, v.o.members[i].f, i, v.w[S_OTHERS], out);
-        return;
-    }
-    uint32_t n = v.info->n_patterns;
-    if (!info->unknown || (w[K_OTHERS] && re_nullable(&g->s, w[K_OTHERS])) ||
-        !re_nullable(&g->s, w[K_PATTERNS + n]))
-        return;
-    bool *matches = mem_alloc(n, sizeof *matches);
-    if (!matches) store_fail(&g->s, BZ_ERR_MEMORY, "out of memory for a grammar");
-    for (uint32_t i = 0; matches && i < n; i++) matches[i] = re_nullable(&g->s, w[K_PATTERNS + i]);
-    node f = matches ? unknown_formula(g, &v.o, matches) : 0;
-    mem_free(matches);
-    if (g->s.status || f_empty(g, f)) return;
-    if (!machine_needs_text(m, key.c)) return;
-    node others = m->text ? add_name(m, v.w[S_OTHERS], key.c) : v.w[S_OTHERS];
-    go_on(m, &v, key, f, v.o.n_members, others, out);
 }

@@ -57,10 +57,19 @@ static uint32_t add_all(unsigned char *out, uint32_t n, const char *bytes)
     return n;
 }
 
+/* The quote of strings, and some others. */
+static uint32_t add_quote(struct grammar *g, unsigned char *out, uint32_t n, const char *bytes)
+{
+    n = add_range(out, n, machine_quote(g), machine_quote(g));
+    return add_all(out, n, bytes);
+}
+
 /* The first bytes of a key where only known names may come. */
 static uint32_t key_bytes(struct grammar *g, node lifted, unsigned char *out)
 {
-    uint32_t n = add_all(out, 0, "\"\\");
+    unsigned closer = lift_closer(lift_kind(&g->s, lifted));
+    uint32_t n = add_range(out, 0, closer, closer);
+    n = add_all(out, n, "\\");
     const struct steps *l = re_steps(&g->s, lift_re(&g->s, lifted));
     if (!lift_at_border(&g->s, lifted)) return 0;
     for (uint32_t i = 0; l && i < l->n; i++) {
@@ -76,14 +85,16 @@ uint32_t mask_first_bytes(struct grammar *g, struct thread t, unsigned char out[
     const struct object_info *o;
     switch (thread_head(t)) {
     case H_COLON: return add_all(out, n, ":");
-    case H_COMMA: return add_all(out, n, "\"");
-    case H_OBJECT: return add_all(out, n, "\"}");
+    case H_CALL: return add_range(out, n, BYTE_CALL, BYTE_CALL);
+    case H_CLOSE: return add_range(out, n, BYTE_CALL_END, BYTE_CALL_END);
+    case H_COMMA: return add_quote(g, out, n, "");
+    case H_OBJECT: return add_quote(g, out, n, "}");
     case H_AFTER:
         return add_all(out, n, node_kind(&g->s, thread_a(t)) == OBJECT_STATE ? ",}" : ",]");
     case H_ARRAY:
     case H_VALUE:
         if (thread_head(t) == H_ARRAY) n = add_all(out, n, "]");
-        return add_all(out, n, "\"{[-0123456789tfn");
+        return add_quote(g, out, n, "{[-0123456789tfn");
     case H_KEY:
         o = object_info(g, thread_a(t));
         return o && !o->unknown ? key_bytes(g, t.b, out) : 0;
@@ -201,8 +212,9 @@ static void leave_string(struct mask_cache *k, struct thread t)
 {
     struct machine m = { k->g, NULL, 0, NULL };
     node nothing = re_rep(&k->g->s, 0, 0, 1);
-    node end = lift_start(&k->g->s, LIFT_JSON, nothing);
-    machine_step(&m, thread_make(H_STRING, end, 0, 0, t.below), '"', &k->threads);
+    enum lift kind = lift_kind(&k->g->s, thread_a(t));
+    node end = lift_start(&k->g->s, kind, nothing);
+    machine_step(&m, thread_make(H_STRING, end, 0, 0, t.below), lift_closer(kind), &k->threads);
 }
 
 static void add_free(struct mask_cache *k, const struct free_text *f, uint32_t mark)
@@ -259,7 +271,8 @@ static uint32_t find_loops(struct mask_cache *k, node state)
     struct store *s = &k->g->s;
     node re = lift_re(s, state);
     const struct steps *l = re_steps(s, re);
-    uint32_t other = lift_kind(s, state) == LIFT_RAW ? 0 : 1; /* escaped characters: class 0 */
+    enum lift kind = lift_kind(s, state);
+    uint32_t other = kind == LIFT_JSON || kind == LIFT_PLAIN; /* escaped characters: class 0 */
     if (!lift_at_border(s, state)) return 0;
     for (uint32_t cp = 0, i = 0; l && cp <= 0x80; cp++) { /* 0x80: all beyond ASCII */
         while (i < l->n && l->at[i].last < cp) i++;
@@ -351,7 +364,7 @@ static bool takes_most(struct mask_cache *k, const struct local *l)
 /* A walk that is kept: for strings by their state, for keys also by the shape of their object. */
 static struct local *find_local(struct mask_cache *k, node state, node object)
 {
-    node shape = object ? node_words(&k->g->s, object)[0] : 0;
+    node shape = object ? object_key_kind(k->g, object) : 0;
     enum lift lift = lift_kind(&k->g->s, state);
     struct local *oldest = &k->locals[0];
     for (uint32_t i = 0; i < N_LOCALS; i++) {

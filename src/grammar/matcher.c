@@ -10,11 +10,15 @@ struct matcher {
     struct threads now, next; /* where it stands */
     node config;              /* the same as a node */
     struct vec past;          /* configurations and lengths of the text before each advance */
+    bool stuck;               /* the last mask had no token */
 };
 
 static enum bz_status status_of(const struct matcher *m, struct bz_err *err)
 {
     if (m->g->s.status && err) *err = m->g->s.err;
+    if (!m->g->s.status && m->stuck)
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "no token of the vocabulary can follow byte %zu of the text", m->text.n);
     return m->g->s.status;
 }
 
@@ -162,10 +166,20 @@ void matcher_rollback(struct matcher *m, uint32_t n)
 
 /* ---- questions ---- */
 
+/* Where text is written a mask has a token: if not, a search gave up that ought to have seen that
+ * nothing can follow, or the vocabulary lacks a byte. */
 const uint32_t *matcher_mask(struct matcher *m)
 {
     if (!make_room(m)) return NULL;
-    return mask_find(m->g->masks, m->config, m->text.data, m->text.n);
+    const uint32_t *mask = mask_find(m->g->masks, m->config, m->text.data, m->text.n);
+    m->stuck = mask && !m->g->options.any_form;
+    for (uint32_t i = 0; m->stuck && i < vocab_mask_words(m->v); i++) m->stuck = mask[i] == 0;
+    return m->stuck ? NULL : mask;
+}
+
+struct str matcher_text(const struct matcher *m)
+{
+    return buf_str(&m->text);
 }
 
 bool matcher_may_end(const struct matcher *m)
@@ -223,4 +237,102 @@ bool matcher_is_over(struct matcher *m)
         for (unsigned byte = 0; byte < 256 && !m->next.n; byte++)
             machine_step(&machine, m->now.at[i], byte, &m->next);
     return m->next.n == 0;
+}
+
+/* ---- to the end ---- */
+
+enum { MAX_SOUGHT = 20000, MAX_ROUNDS = 2000 };
+
+/* A text that was reached: by which byte, and from where. */
+struct reached {
+    node config;
+    uint32_t from, byte;
+};
+
+enum { REACHED = sizeof(struct reached) / sizeof(uint32_t), CONFIG_REACHED = 1 };
+
+static struct reached *reached_at(const struct vec *v, uint32_t i)
+{
+    return (struct reached *)(void *)(v->w + (size_t)i * REACHED);
+}
+
+static void reach(struct matcher *m, struct vec *v, node config, uint32_t from, unsigned byte)
+{
+    const struct reached r = { config, from, byte };
+    struct node_info *i = &m->g->s.nodes[config];
+    if (i->flags & CONFIG_REACHED) return;
+    i->flags |= CONFIG_REACHED;
+    vec_put(&m->g->s, v, (const uint32_t *)&r, REACHED);
+}
+
+/* The bytes on the way to text number i, behind the n bytes so far. */
+static void put_way(struct matcher *m, const struct vec *v, uint32_t i, size_t n)
+{
+    m->text.n = n;
+    for (uint32_t k = i; k; k = reached_at(v, k)->from) buf_putc(&m->text, '?');
+    size_t at = m->text.n;
+    for (uint32_t k = i; k && !m->text.failed; k = reached_at(v, k)->from)
+        m->text.data[--at] = (char)reached_at(v, k)->byte;
+}
+
+static void reach_next(struct matcher *m, struct vec *v, uint32_t i, size_t n)
+{
+    node config = reached_at(v, i)->config;
+    uint32_t n_threads;
+    const struct thread *t = config_threads(m->g, config, &n_threads);
+    put_way(m, v, i, n);
+    for (unsigned byte = 0; byte < 256 && make_room(m); byte++) {
+        struct machine machine = { m->g, m->text.data, m->text.n, NULL };
+        m->text.data[m->text.n] = (char)byte;
+        m->next.n = 0;
+        for (uint32_t k = 0; k < n_threads; k++) machine_step(&machine, t[k], byte, &m->next);
+        if (m->next.n) reach(m, v, config_of(m->g, &m->next), i, byte);
+    }
+}
+
+/* A value is finished, or all of it. */
+static bool is_nearer(const struct matcher *m, node config)
+{
+    uint32_t n;
+    const struct thread *t = config_threads(m->g, config, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (thread_head(t[i]) == H_AFTER) return true;
+    return config_may_end(m->g, config);
+}
+
+/* The fewest bytes behind which a value is finished: read, and put behind the text. */
+static bool approach(struct matcher *m)
+{
+    struct vec v = { 0 };
+    size_t n = m->text.n;
+    uint32_t i = 0;
+    bool found = false;
+    reach(m, &v, m->config, 0, 0);
+    for (; i < v.n / REACHED && i < MAX_SOUGHT && !m->g->s.status && !found; i++) {
+        node config = reached_at(&v, i)->config;
+        found = i > 0 && is_nearer(m, config);
+        if (!found) reach_next(m, &v, i, n);
+        else put_way(m, &v, i, n);
+        if (found) m->config = config;
+    }
+    for (uint32_t k = 0; k < v.n / REACHED; k++)
+        m->g->s.nodes[reached_at(&v, k)->config].flags &= (uint8_t)~CONFIG_REACHED;
+    vec_free(&v);
+    if (!found) m->text.n = n;
+    return found;
+}
+
+enum bz_status matcher_finish(struct matcher *m, struct buf *out, struct bz_err *err)
+{
+    size_t n = m->text.n;
+    node config = m->config;
+    bool found = true;
+    for (int i = 0; i < MAX_ROUNDS && found && !matcher_may_end(m); i++) found = approach(m);
+    found = matcher_may_end(m);
+    if (found) buf_put(out, m->text.data + n, m->text.n - n);
+    m->text.n = n;
+    m->config = config;
+    enum bz_status st = status_of(m, err);
+    if (st || found) return out->failed ? fail_memory(err, out->n) : st;
+    return fail(err, BZ_ERR_LIMIT, "no end was found");
 }

@@ -21,9 +21,19 @@ node number_all(struct store *s)
     return s->number;
 }
 
+node number_short(struct store *s)
+{
+    return compiled(s, "-?(?:0|[1-9][0-9]{0,307})(?:\\.[0-9]+)?");
+}
+
 node number_integer(struct store *s, bool plain)
 {
     return compiled(s, plain ? "-?(?:0|[1-9][0-9]*)" : "-?(?:0|[1-9][0-9]*)(?:\\.0+)?");
+}
+
+node number_canonical(struct store *s)
+{
+    return compiled(s, "0|-?(?:0\\.[0-9]*[1-9]|[1-9][0-9]*(?:\\.[0-9]*[1-9])?)");
 }
 
 node number_exponents(struct store *s, unsigned forms)
@@ -87,9 +97,17 @@ bool decimal_read(struct decimal *d, struct str text)
         d->negative = raw.negative && n > 0;
         ok = !d->digits.failed;
     }
+    bool failed = raw.digits.failed || d->digits.failed;
     buf_free(&raw.digits);
     if (!ok) buf_free(&d->digits);
+    d->digits.failed = failed;
     return ok;
+}
+
+static void refuse(struct store *s, const struct decimal *d, struct str text)
+{
+    if (d->digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
+    else store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits", STR_ARG(text));
 }
 
 static bool is_zero(const struct decimal *d)
@@ -200,7 +218,7 @@ static node at_least(struct store *s, struct str bound, bool strictly)
 {
     struct decimal d;
     if (!decimal_read(&d, bound)) {
-        store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits", STR_ARG(bound));
+        refuse(s, &d, bound);
         return 0;
     }
     node x = cmp_start(s, &d, strictly);
@@ -249,7 +267,7 @@ node number_equal(struct store *s, struct str value)
 {
     struct decimal d;
     if (!decimal_read(&d, value)) {
-        store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits", STR_ARG(value));
+        refuse(s, &d, value);
         return 0;
     }
     struct str whole = { d.digits.data, d.n_whole },
@@ -289,7 +307,10 @@ static node mod_step(struct store *s, const uint32_t *w, uint32_t cp)
 node number_multiple(struct store *s, struct str of)
 {
     struct decimal d;
-    if (!decimal_read(&d, of)) return 0;
+    if (!decimal_read(&d, of)) {
+        if (d.digits.failed) refuse(s, &d, of);
+        return 0;
+    }
     uint64_t m = 0;
     for (size_t i = 0; i < d.digits.n && m < UINT32_MAX; i++)
         m = 10 * m + (uint64_t)(d.digits.data[i] - '0');

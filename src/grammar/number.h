@@ -19,7 +19,10 @@ enum exponents {
 };
 
 node number_all(struct store *s);                 /* every number, without an exponent */
+node number_short(struct store *s);               /* that any reader can hold as a double */
 node number_integer(struct store *s, bool plain); /* whole ones; not plain: 1.0 is one too */
+
+node number_canonical(struct store *s); /* one text of each number */
 
 /* Texts with exponents of these forms (enum exponents). */
 node number_exponents(struct store *s, unsigned forms);
@@ -30,7 +33,8 @@ struct decimal {
     struct buf digits; /* no leading zeros but one before the point, no trailing ones behind it */
     size_t n_whole;    /* digits before the point */
 };
-bool decimal_read(struct decimal *d, struct str text); /* false: too large to write out */
+/* False: too large to write out; or digits.failed. */
+bool decimal_read(struct decimal *d, struct str text);
 
 /* x >= bound, x > bound; x <= bound, x < bound. *forms loses the exponents that could break it. */
 node number_at_least(struct store *s, struct str bound, bool strictly, unsigned *forms);

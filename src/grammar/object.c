@@ -215,6 +215,9 @@ static void tidy_members(struct grammar *g, struct object_draft *d)
 
 node draft_close(struct grammar *g, struct object_draft *d)
 {
+    if (d->some.n / 2 > MAX_SOME)
+        store_fail(&g->s, BZ_ERR_UNSUPPORTED, "more than %d conditions on whether a member exists",
+                   MAX_SOME);
     split_patterns(g, d);
     tidy_groups(g, d);
     for (uint32_t i = 0; i + 1 < d->needs.n; i += 2) /* both names must be known */
@@ -402,33 +405,39 @@ void object_not(struct grammar *g, node shape, struct vec *out)
 /* ---- is there one? ---- */
 
 /* Names beyond the known ones that some object of this kind may have. */
-static bool has_unknown(struct grammar *g, const struct object *o)
+static bool has_unknown(struct grammar *g, const struct object *o, unsigned left)
 {
     const uint32_t *at = o->groups;
     for (uint32_t i = 0; i < o->n_groups; i++) {
         struct group group = object_group(&at);
-        bool any = !f_empty(g, group.other);
-        for (uint32_t k = 0; k < group.n_patterns; k++) any |= !f_empty(g, group.patterns[k].b);
+        bool any = f_fits(g, group.other, left);
+        for (uint32_t k = 0; k < group.n_patterns && !any; k++)
+            any = f_fits(g, group.patterns[k].b, left);
         if (!any) return false;
     }
     return re_live(&g->s, o->names);
 }
 
-bool object_empty(struct grammar *g, node shape)
+bool object_fits(struct grammar *g, node shape, unsigned left)
 {
     struct object o = object_read(g, shape);
     uint32_t required = 0, possible = 0;
-    if (o.least > o.most) return true;
+    if (o.least > o.most) return false;
     for (uint32_t i = 0; i < o.n_members; i++) {
-        if (o.members[i].required && f_empty(g, o.members[i].f)) return true;
+        if (o.members[i].required && !f_fits(g, o.members[i].f, left - 1)) return false;
         required += o.members[i].required;
     }
-    if (required > o.most || (o.n_some && o.most == 0)) return true;
+    if (required > o.most || (o.n_some && o.most == 0)) return false;
     for (uint32_t i = 0; i < o.n_some; i++)
-        if (f_empty(g, o.some[i].b)) return true;
-    if (o.least <= required || has_unknown(g, &o)) return false;
-    for (uint32_t i = 0; i < o.n_members; i++) possible += !f_empty(g, o.members[i].f);
-    return possible < o.least;
+        if (!f_fits(g, o.some[i].b, left - 1)) return false;
+    if (o.least <= required || has_unknown(g, &o, left - 1)) return true;
+    for (uint32_t i = 0; i < o.n_members; i++) possible += f_fits(g, o.members[i].f, left - 1);
+    return possible >= o.least;
+}
+
+bool object_empty(struct grammar *g, node shape)
+{
+    return !object_fits(g, shape, f_most(g));
 }
 
 /* ---- does one cover the other? ---- */

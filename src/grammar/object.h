@@ -10,6 +10,8 @@
 
 #include "grammar/internal.h"
 
+enum { MAX_SOME = 24 }; /* statements that a member exists */
+
 struct member {
     node name; /* STRING */
     node f;
@@ -58,6 +60,8 @@ node object_any(struct grammar *g);
 node object_and(struct grammar *g, node a, node b);
 /* Add the shapes of objects that are not of this one. */
 void object_not(struct grammar *g, node shape, struct vec *out);
+/* Is there one of at most `left` levels, as far as its shape tells? */
+bool object_fits(struct grammar *g, node shape, unsigned left);
 bool object_empty(struct grammar *g, node shape);
 /* Is every object of b one of a? Only if that is easily seen. */
 bool object_covers(struct grammar *g, node a, node b);

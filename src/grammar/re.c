@@ -76,7 +76,10 @@ void set_negate(struct store *s, struct vec *v)
 
 node re_set(struct store *s, const uint32_t *ranges, uint32_t n_ranges)
 {
-    return n_ranges ? put(s, RE_SET, ranges, 2 * n_ranges, 0) : 0;
+    bool any = false; /* halves of pairs (0xd800..0xdfff) are no code points */
+    for (uint32_t i = 0; i < 2 * n_ranges; i += 2)
+        any |= ranges[i] < 0xd800 || ranges[i + 1] > 0xdfff;
+    return any ? put(s, RE_SET, ranges, 2 * n_ranges, 0) : 0;
 }
 
 node re_range(struct store *s, uint32_t first, uint32_t last)

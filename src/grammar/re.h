@@ -69,6 +69,9 @@ node re_step(struct store *s, node x, uint32_t cp);
 /* Is there a text in x? A search, where x needs one; it gives up with "yes" past a limit. */
 bool re_live(struct store *s, node x);
 
+/* How many texts x has, counted up to `most`; perhaps too many, where they are long. */
+uint32_t re_count(struct store *s, node x, uint32_t most);
+
 bool re_matches(struct store *s, node x, struct str text);
 
 /* Lengths in code points of texts in x, at least and at most: bounds, not always reached. */

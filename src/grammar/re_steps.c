@@ -5,7 +5,7 @@
 #include "grammar/number.h"
 #include "grammar/re.h"
 
-enum { MAX_DEPTH = 400, MAX_SEARCH = 4000 };
+enum { MAX_DEPTH = 400, MAX_SEARCH = 4000, MAX_COUNTED = 300 /* code points */ };
 
 /* Steps that are being put together. */
 struct draft {
@@ -15,7 +15,8 @@ struct draft {
 
 static void draft_put(struct store *s, struct draft *d, uint32_t first, uint32_t last, node to)
 {
-    if (to == 0 || s->status) return;
+    bool halves = first >= 0xd800 && last <= 0xdfff; /* of pairs: no text has one by itself */
+    if (to == 0 || halves || s->status) return;
     if (d->n && d->at[d->n - 1].to == to && d->at[d->n - 1].last + 1 == first) {
         d->at[d->n - 1].last = last;
         return;
@@ -90,7 +91,8 @@ static void sweep(struct store *s, enum kind kind, struct source *from, uint32_t
             }
             if (t != 0 || kind == RE_TUPLE || kind == RE_NOT) vec_push(s, &to, t);
         }
-        if (any) draft_put(s, d, cp, borders.w[b + 1] - 1, combine(s, kind, to.w, to.n));
+        if (any && !s->status)
+            draft_put(s, d, cp, borders.w[b + 1] - 1, combine(s, kind, to.w, to.n));
     }
     vec_free(&borders);
     vec_free(&to);
@@ -238,4 +240,23 @@ bool re_live(struct store *s, node x)
     vec_free(&seen);
     vec_free(&todo);
     return found == RE_LIVE;
+}
+
+static uint32_t count(struct store *s, node x, uint32_t most, uint32_t depth)
+{
+    if (!re_live(s, x) || most == 0) return 0;
+    if (depth == MAX_COUNTED) return most;
+    const struct steps *l = re_steps(s, x);
+    uint32_t n = re_nullable(s, x);
+    for (uint32_t i = 0; l && i < l->n && n < most; i++) {
+        uint64_t each = count(s, l->at[i].to, most - n, depth + 1);
+        uint64_t all = n + each * (l->at[i].last - l->at[i].first + 1);
+        n = all < most ? (uint32_t)all : most;
+    }
+    return n;
+}
+
+uint32_t re_count(struct store *s, node x, uint32_t most)
+{
+    return count(s, x, most, 0);
 }

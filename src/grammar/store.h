@@ -49,7 +49,7 @@ enum kind {
     LIFTED,       /* an expression, and how far the bytes of a code point have come (lift.h) */
     OBJECT_STATE, /* an object half read */
     ARRAY_STATE,
-    KEY_LIVES, /* shape, RE_TUPLE: whether a name may still come of it */
+    KEY_LIVES, /* whether a name may still come of a RE_TUPLE in some kind of object */
     CONFIG,    /* threads */
     N_KINDS
 };
@@ -62,6 +62,7 @@ struct node_info {
     uint32_t n;
     uint32_t aux; /* likewise, a number */
     uint8_t kind, flags;
+    uint8_t height; /* of formulas (value.h) */
 };
 
 struct rule {

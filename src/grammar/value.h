@@ -28,8 +28,18 @@ node f_not(struct grammar *g, node x);
 node f_value(struct grammar *g, node f);
 node f_restrict(struct grammar *g, node v, node f);
 
-/* Is there no value at all, as far as a bounded search can tell? */
-bool f_empty(struct grammar *g, node f);
+/* Is there a value of at most `left` levels? Literals, numbers and strings have none, an object or
+ * an array one more than the highest value in it. For text that is checked the answer may be a
+ * mistaken yes; for text that is written it is exact, within the bounds of the search. */
+bool f_fits(struct grammar *g, node f, unsigned left);
+
+/* The most levels that any value is looked for with. */
+unsigned f_most(const struct grammar *g);
+
+static inline bool f_empty(struct grammar *g, node f)
+{
+    return !f_fits(g, f, f_most(g));
+}
 
 /* ---- by type ---- */
 

@@ -35,10 +35,32 @@ void adapter_half_plain(struct adapter_half *h)
     h->by_col = 1;
 }
 
-enum bz_status adapter_plan_half(struct adapter_plan *p, struct str target, bool is_b,
-                                 const struct adapter_half *h, float scale, struct bz_err *err)
+/* The item of a tensor in a pass; a new one where there is none. */
+static enum bz_status find_item(struct adapter_plan *p, struct str target, enum adapter_pass pass,
+                                struct adapter_item **out, struct bz_err *err)
 {
+    struct buf key = { 0 };
     uint32_t i;
+    buf_putc(&key, (char)('0' + pass));
+    buf_put_str(&key, target);
+    bool found = !key.failed && strmap_find(&p->by_name, buf_str(&key), &i);
+    const char *kept = found || key.failed ? NULL : arena_copy_str(&p->out.arena, key.data, key.n);
+    buf_free(&key);
+    if (!found && !kept) return fail_memory(err, target.n);
+    if (!found) {
+        i = (uint32_t)p->n_items++;
+        p->items[i] = (struct adapter_item) { .name = kept + 1, .pass = pass };
+        strmap_add(&p->by_name, (struct str) { kept, target.n + 1 }, i);
+    }
+    *out = &p->items[i];
+    return BZ_OK;
+}
+
+enum bz_status adapter_plan_half(struct adapter_plan *p, struct str target, enum adapter_pass pass,
+                                 bool is_b, const struct adapter_half *h, float scale,
+                                 struct bz_err *err)
+{
+    struct adapter_item *item = NULL;
     if (str_is(target, "token_embd.weight") || str_is(target, "output.weight"))
         return fail(err, BZ_ERR_UNSUPPORTED,
                     "%s adapts %s: the embedding and the output head are one table here, and Bezel "
@@ -46,20 +68,14 @@ enum bz_status adapter_plan_half(struct adapter_plan *p, struct str target, bool
                     p->file, quote(target).z);
     if (target.n == 0 || memchr(target.p, 0, target.n))
         return fail(err, BZ_ERR_FORMAT, "%s: a tensor without a proper name", p->file);
-    if (!strmap_find(&p->by_name, target, &i)) {
-        i = (uint32_t)p->n_items;
-        const char *name = arena_copy_str(&p->out.arena, target.p, target.n);
-        if (!name) return fail_memory(err, target.n);
-        p->items[i].name = name;
-        strmap_add(&p->by_name, (struct str) { name, target.n }, i);
-        p->n_items++;
-    }
-    struct adapter_half *to = is_b ? &p->items[i].b : &p->items[i].a;
+    enum bz_status st = find_item(p, target, pass, &item, err);
+    if (st) return st;
+    struct adapter_half *to = is_b ? &item->b : &item->a;
     if (to->src)
         return fail(err, BZ_ERR_FORMAT, "%s: %s has two lora_%c tensors", p->file, quote(target).z,
                     is_b ? 'b' : 'a');
     *to = *h;
-    p->items[i].scale = scale;
+    item->scale = scale;
     return BZ_OK;
 }
 
@@ -200,6 +216,45 @@ static enum bz_status load_half(float **out, const struct adapter_half *h, void 
     return st;
 }
 
+static bool is_same(const struct adapter_target *a, const struct adapter_target *b)
+{
+    size_t n = (size_t)a->rank * a->n_expert * sizeof *a->a;
+    return a->rank == b->rank && a->n_in == b->n_in && a->n_out == b->n_out &&
+           a->n_expert == b->n_expert && memcmp(&a->scale, &b->scale, sizeof a->scale) == 0 &&
+           memcmp(a->a, b->a, n * a->n_in) == 0 && memcmp(a->b, b->b, n * a->n_out) == 0;
+}
+
+/* What both passes were given alike is one target, which can be merged too. items[i] is that of
+ * targets[i]. */
+static enum bz_status join_passes(struct adapter_plan *p, struct bz_err *err)
+{
+    struct adapter *o = &p->out;
+    struct buf key = { 0 };
+    size_t n = 0;
+    for (size_t i = 0; i < o->n_targets && !key.failed; i++) {
+        struct adapter_target *t = &o->targets[i], *other;
+        uint32_t k;
+        if (t->pass != ADAPTER_ENCODER) continue;
+        key.n = 0;
+        buf_putc(&key, '0' + ADAPTER_DECODER);
+        buf_puts(&key, t->name);
+        if (!strmap_find(&p->by_name, buf_str(&key), &k)) continue;
+        other = &o->targets[k];
+        if (!is_same(t, other)) continue;
+        t->pass = ADAPTER_BOTH;
+        mem_free(other->a);
+        mem_free(other->b);
+        *other = (struct adapter_target) { 0 };
+    }
+    bool failed = key.failed;
+    buf_free(&key);
+    if (failed) return fail_memory(err, 64);
+    for (size_t i = 0; i < o->n_targets; i++)
+        if (o->targets[i].name) o->targets[n++] = o->targets[i];
+    o->n_targets = n;
+    return BZ_OK;
+}
+
 enum bz_status adapter_plan_load(struct adapter_plan *p, struct adapter *out, struct bz_err *err)
 {
     struct adapter *o = &p->out;
@@ -212,6 +267,7 @@ enum bz_status adapter_plan_load(struct adapter_plan *p, struct adapter *out, st
         struct adapter_target *t = &o->targets[o->n_targets++];
         *t = (struct adapter_target) {
             .name = it->name,
+            .pass = it->pass,
             .rank = (uint32_t)it->a.rows,
             .n_in = (uint32_t)it->a.cols,
             .n_out = (uint32_t)it->b.rows,
@@ -223,6 +279,7 @@ enum bz_status adapter_plan_load(struct adapter_plan *p, struct adapter *out, st
         if (st) fail_prefix(err, st, "%s", quote(str_of(it->name)).z);
     }
     mem_free(stage);
+    if (!st) st = join_passes(p, err);
     if (st) return st;
     *out = *o;
     *o = (struct adapter) { 0 };
@@ -272,7 +329,7 @@ uint64_t adapter_digest(const struct adapter *a)
         const struct adapter_target *t = &a->targets[i];
         size_t n = (size_t)t->rank * t->n_expert;
         h = digest_bytes(h, t->name, strlen(t->name));
-        h = digest_bytes(h, &t->scale, sizeof t->scale);
+        h = digest_bytes(h, &t->scale, sizeof t->scale) + t->pass;
         h = digest_bytes(h, t->a, n * t->n_in * sizeof *t->a);
         h = digest_bytes(h, t->b, n * t->n_out * sizeof *t->b);
     }

@@ -17,8 +17,13 @@
 #include "io/gguf.h"
 #include "io/source.h"
 
+/* Where a target acts. A diffusion model uses one tensor in two passes, and PEFT may have learned
+ * something else for each: one tensor then has two targets. */
+enum adapter_pass { ADAPTER_BOTH, ADAPTER_ENCODER, ADAPTER_DECODER };
+
 struct adapter_target {
     const char *name; /* the base tensor: "blk.0.attn_q.weight" */
+    enum adapter_pass pass;
     uint32_t rank, n_in, n_out;
     uint32_t n_expert; /* 1 unless the base tensor is a stack of experts */
     float scale;       /* alpha / rank, or alpha / sqrt(rank) */

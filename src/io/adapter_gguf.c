@@ -62,7 +62,8 @@ static enum bz_status add_tensor(struct adapter_plan *p, const struct gguf *g,
     /* An alpha of 0 means that the file does not scale. */
     float alpha = p->out.alpha, rank = (float)(is_b ? h.cols : h.rows);
     float scale = alpha != 0 ? alpha / rank : 1;
-    return adapter_plan_half(p, (struct str) { t->name.p, t->name.n - 7 }, is_b, &h, scale, err);
+    return adapter_plan_half(p, (struct str) { t->name.p, t->name.n - 7 }, ADAPTER_BOTH, is_b, &h,
+                             scale, err);
 }
 
 enum bz_status adapter_open_gguf(struct adapter *out, const struct gguf *g, struct bz_err *err)

@@ -26,10 +26,30 @@
 #include "quant/quant.h"
 
 /* Module paths up to the layer number: the conditional-generation class, the text-only class, an
- * older spelling, and the two bare models below those classes. */
-static const char *const layer_prefixes[] = {
-    "model.language_model.layers.", "model.layers.", "language_model.model.layers.",
-    "language_model.layers.",       "layers.",
+ * older spelling, and the two bare models below those classes. DiffusionGemma's two classes have a
+ * module for each pass; what is learned of one acts in its pass alone, though the weight is one. */
+static const struct {
+    const char *prefix;
+    enum adapter_pass pass;
+} layer_prefixes[] = {
+    { "model.language_model.layers.", ADAPTER_BOTH },
+    { "model.layers.", ADAPTER_BOTH },
+    { "language_model.model.layers.", ADAPTER_BOTH },
+    { "language_model.layers.", ADAPTER_BOTH },
+    { "layers.", ADAPTER_BOTH },
+    { "model.encoder.language_model.layers.", ADAPTER_ENCODER },
+    { "model.decoder.layers.", ADAPTER_DECODER },
+    { "encoder.language_model.layers.", ADAPTER_ENCODER },
+    { "decoder.layers.", ADAPTER_DECODER },
+};
+
+/* DiffusionGemma's modules outside of layers, below either class. */
+static const struct {
+    const char *module, *tensor;
+} outer_modules[] = {
+    { "decoder.self_conditioning.gate_proj", "self_cond_gate.weight" },
+    { "decoder.self_conditioning.up_proj", "self_cond_up.weight" },
+    { "decoder.self_conditioning.down_proj", "self_cond_down.weight" },
 };
 
 static const struct {
@@ -149,7 +169,9 @@ static enum bz_status look_up(double *out, struct config *c, const struct json *
 /* --- names --- */
 
 struct module {
-    struct str path; /* as PEFT knows it: without base_model.model. */
+    struct str path;   /* as PEFT knows it: without base_model.model. */
+    const char *outer; /* the tensor of a module outside of layers; else NULL, and: */
+    enum adapter_pass pass;
     uint32_t layer;
     struct str in_layer; /* "self_attn.q_proj" */
 };
@@ -183,13 +205,18 @@ static bool read_layer_number(struct str *s, uint32_t *out)
 
 static bool split_path(struct module *m, struct str path)
 {
-    m->path = path;
+    *m = (struct module) { .path = path };
     for (size_t i = 0; i < sizeof layer_prefixes / sizeof *layer_prefixes; i++) {
         m->in_layer = path;
-        if (skip(&m->in_layer, layer_prefixes[i]))
+        m->pass = layer_prefixes[i].pass;
+        if (skip(&m->in_layer, layer_prefixes[i].prefix))
             return read_layer_number(&m->in_layer, &m->layer);
     }
-    return false;
+    *m = (struct module) { .path = path };
+    skip(&path, "model.");
+    for (size_t i = 0; i < sizeof outer_modules / sizeof *outer_modules; i++)
+        if (str_is(path, outer_modules[i].module)) m->outer = outer_modules[i].tensor;
+    return m->outer;
 }
 
 /* --- one adapter being read --- */
@@ -235,11 +262,14 @@ static bool name_expert_parameter(struct module *m, struct config *c, struct buf
     return !path->failed && split_path(m, buf_str(path));
 }
 
-static const char *find_tensor(struct str module)
+/* The name of the tensor that a module changes. False: Bezel knows no such module. */
+static bool put_tensor_name(struct buf *to, const struct module *m)
 {
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (str_is(module, modules[i].module)) return modules[i].tensor;
-    return NULL;
+    if (m->outer) buf_puts(to, m->outer);
+    for (size_t i = 0; !m->outer && i < sizeof modules / sizeof *modules; i++)
+        if (str_is(m->in_layer, modules[i].module))
+            buf_printf(to, "blk.%" PRIu32 ".%s.weight", m->layer, modules[i].tensor);
+    return to->n || to->failed;
 }
 
 static bool find_format(enum st_dtype dtype, uint32_t *out)
@@ -296,16 +326,16 @@ static enum bz_status refuse_name(const struct reader *rd, struct str name, stru
                 quote(name).z);
 }
 
+/* `tensor`: the name of the one that the module changes. */
 static enum bz_status add_half(struct reader *rd, const struct st_tensor *t, const struct module *m,
-                               bool is_b, struct bz_err *err)
+                               struct str tensor, bool is_b, struct bz_err *err)
 {
     struct config *c = &rd->config;
-    const char *tensor = find_tensor(m->in_layer), *file = rd->plan.file;
+    const char *file = rd->plan.file;
     struct adapter_half h = { .src = &rd->file.source, .offset = t->offset, .n_bytes = t->n_bytes };
     bool experts = str_starts(m->in_layer, "experts.");
     bool swap = experts && c->old_experts;
     double r, alpha;
-    if (!tensor) return refuse_name(rd, m->path, err);
     if (!find_format(t->dtype, &h.format))
         return fail(err, BZ_ERR_UNSUPPORTED,
                     "%s: %s is stored as %s; PEFT adapters are read in "
@@ -324,13 +354,8 @@ static enum bz_status add_half(struct reader *rd, const struct st_tensor *t, con
     if (rank != (uint64_t)r)
         return fail(err, BZ_ERR_FORMAT, "%s: %s has rank %" PRIu64 " and the config says %g", file,
                     quote(t->name).z, rank, r);
-    struct buf name = { 0 };
-    buf_printf(&name, "blk.%" PRIu32 ".%s.weight", m->layer, tensor);
-    st = name.failed ? fail_memory(err, 64)
-                     : adapter_plan_half(&rd->plan, buf_str(&name), is_b != swap, &h,
-                                         (float)(alpha / (c->rslora ? sqrt(r) : r)), err);
-    buf_free(&name);
-    return st;
+    return adapter_plan_half(&rd->plan, tensor, m->pass, is_b != swap, &h,
+                             (float)(alpha / (c->rslora ? sqrt(r) : r)), err);
 }
 
 static enum bz_status add_tensor(struct reader *rd, const struct st_tensor *t, struct bz_err *err)
@@ -350,7 +375,7 @@ static enum bz_status add_tensor(struct reader *rd, const struct st_tensor *t, s
     if (!split_path(&m, path) ||
         (str_starts(m.in_layer, "experts.") && !str_is(m.in_layer, "experts.base_layer")))
         return refuse_name(rd, path, err);
-    struct buf scratch = { 0 };
+    struct buf scratch = { 0 }, name = { 0 };
     enum bz_status st = BZ_OK;
     bool wrapper = str_is(m.in_layer, "experts") || str_is(m.in_layer, "experts.base_layer");
     if (wrapper && !name_expert_parameter(&m, &rd->config, &scratch))
@@ -361,7 +386,10 @@ static enum bz_status add_tensor(struct reader *rd, const struct st_tensor *t, s
                         "%s adapts %s, but target_parameters in its config does not say "
                         "which parameter that is",
                         rd->plan.file, quote(path).z);
-    if (!st) st = add_half(rd, t, &m, is_b, err);
+    if (!st && !put_tensor_name(&name, &m)) st = refuse_name(rd, m.path, err);
+    else if (!st)
+        st = name.failed ? fail_memory(err, 64) : add_half(rd, t, &m, buf_str(&name), is_b, err);
+    buf_free(&name);
     buf_free(&scratch);
     return st;
 }

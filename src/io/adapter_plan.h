@@ -22,6 +22,7 @@ struct adapter_half {
 
 struct adapter_item {
     const char *name;
+    enum adapter_pass pass;
     struct adapter_half a, b;
     float scale;
 };
@@ -31,7 +32,7 @@ struct adapter_plan {
     struct adapter out;
     struct adapter_item *items;
     size_t n_items;
-    struct strmap by_name;
+    struct strmap by_name; /* of keys: a digit for the pass, and the name */
 };
 
 enum bz_status adapter_plan_init(struct adapter_plan *p, const char *file, uint64_t n_tensors,
@@ -40,8 +41,9 @@ enum bz_status adapter_plan_init(struct adapter_plan *p, const char *file, uint6
 /* The strides of a half that lies in memory as it is meant. */
 void adapter_half_plain(struct adapter_half *h);
 
-enum bz_status adapter_plan_half(struct adapter_plan *p, struct str target, bool is_b,
-                                 const struct adapter_half *h, float scale, struct bz_err *err);
+enum bz_status adapter_plan_half(struct adapter_plan *p, struct str target, enum adapter_pass pass,
+                                 bool is_b, const struct adapter_half *h, float scale,
+                                 struct bz_err *err);
 
 __attribute__((format(printf, 3, 4))) enum bz_status adapter_plan_warn(struct adapter_plan *p,
                                                                        struct bz_err *err,

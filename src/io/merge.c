@@ -54,6 +54,12 @@ static enum bz_status take_target(struct merge *m, const struct adapter_target *
                                   struct bz_err *err)
 {
     const struct gguf_tensor *t = gguf_tensor_find(m->g, a->name);
+    if (a->pass != ADAPTER_BOTH)
+        return fail(
+            err, BZ_ERR_UNSUPPORTED,
+            "the adapter changes %s in the %s alone; the other pass has the same weight, so "
+            "it cannot be merged",
+            a->name, a->pass == ADAPTER_ENCODER ? "encoder" : "decoder");
     if (!t && is_inert(m->g, a->name)) return BZ_OK;
     if (!t) return fail(err, BZ_ERR_NOT_FOUND, "the model has no tensor %s", a->name);
     if (t->ne[3] != 1)

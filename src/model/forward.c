@@ -199,6 +199,7 @@ static bool is_kept(const struct tape *t, const struct run *r, uint32_t rows, ui
 
 static void run_tape(struct run *r, struct tape *t, struct acts *a, uint32_t pos)
 {
+    r->canvas = t == &a->denoise;
     if (t->failed || (!t->ready && !tape_bind(t, &a->memory, r->be)))
         run_fail(r, BZ_ERR_MEMORY, "not enough memory for a step of %u tokens", t->rows);
     else tape_run(t, r, pos);

@@ -9,6 +9,9 @@ struct lora_node {
     float own_scale;
 };
 
+_Static_assert((int)ADAPTER_ENCODER == (int)LORA_TEXT && (int)ADAPTER_DECODER == (int)LORA_CANVAS,
+               "the passes of files are those of runs");
+
 static enum bz_status check_fit(const struct adapter_target *t, const struct weight *w,
                                 struct bz_err *err)
 {
@@ -39,8 +42,13 @@ static enum bz_status prepare(struct lora_node *node, const struct adapter_targe
 {
     enum bz_status st = model_find_adaptable(m, str_of(t->name), &node->where, err);
     if (st || !node->where) return st;
+    if (t->pass != ADAPTER_BOTH && !m->config.canvas.n_canvas)
+        return fail(err, BZ_ERR_FORMAT,
+                    "the adapter is for a diffusion model: it changes %s in one of two passes",
+                    t->name);
     st = check_fit(t, node->where, err);
     node->own_scale = t->scale;
+    node->lora.pass = (enum lora_pass)t->pass;
     if (st == BZ_OK)
         st = make_weight(&node->lora.a, &node->a_bytes, t->name, t->a, t->rank, t->n_in,
                          t->n_expert, err);

@@ -64,10 +64,14 @@ struct weight {
     const struct lora *lora; /* adapters on this linear: y += scale * B (A x), for each */
 };
 
+/* In which runs an adapter acts: a canvas's steps use the weights of the text before it. */
+enum lora_pass { LORA_ALWAYS, LORA_TEXT, LORA_CANVAS };
+
 struct lora {
     struct weight a; /* rank x cols, n_mat of them */
     struct weight b; /* rows x rank */
     float scale;
+    enum lora_pass pass;
     struct lora_grad *grad;     /* NULL: not trained */
     const struct dropout *drop; /* NULL, or share 0: A sees all of x */
     uint32_t salt;              /* of its dropout: another one for every adapter */
@@ -83,6 +87,13 @@ struct dropout {
     uint32_t key;
     uint32_t row; /* number of the first row */
 };
+
+/* The scale of an adapter in a run; 0: it acts in others. */
+static inline float lora_scale(const struct lora *l, bool canvas)
+{
+    bool acts = l->pass == LORA_ALWAYS || (l->pass == LORA_CANVAS) == canvas;
+    return acts ? l->scale : 0;
+}
 
 static inline bool lora_drops(const struct lora *l)
 {
@@ -240,6 +251,9 @@ struct run {
     const struct backend *be;
     enum bz_status status; /* the first error; ops after it do nothing */
     struct bz_err err;
+    bool canvas;              /* a step of a canvas: adapters may act there alone, or not there */
+    bool (*go_on)(void *ctx); /* may be NULL: see run_goes_on */
+    void *go_on_ctx;
     tap_fn tap; /* may be NULL */
     void *tap_ctx;
 };
@@ -247,6 +261,9 @@ struct run {
 /* Record the first error of a run. */
 __attribute__((format(printf, 3, 4))) void run_fail(struct run *r, enum bz_status st,
                                                     const char *fmt, ...);
+
+/* Between parts of a run: is more of it wanted? Else the run has failed with BZ_ERR_CANCELLED. */
+bool run_goes_on(struct run *r);
 
 static inline bool weight_exists(const struct weight *w)
 {

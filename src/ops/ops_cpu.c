@@ -215,7 +215,7 @@ static void add_adapters(struct run *r, float *y, struct tensor *to, const float
         if (!seen) return;
         matvec(r, z, seen, &l->a, mat, 1, false);
         keep_z(to, w, l, z_row, z);
-        matvec(r, y, z, &l->b, mat, l->scale, true);
+        matvec(r, y, z, &l->b, mat, lora_scale(l, r->canvas), true);
     }
 }
 

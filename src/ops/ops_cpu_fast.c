@@ -215,7 +215,7 @@ static void adapted_matmul(struct run *r, float *y, uint32_t y_stride, struct te
                              .first_row = mat * w->rows,
                              .n_tok = n_tok,
                              .y_stride = y_stride,
-                             .scale = l->scale,
+                             .scale = lora_scale(l, r->canvas),
                              .add = true };
         matmul(r, &up);
     }

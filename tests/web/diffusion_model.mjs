@@ -1,5 +1,5 @@
 // diffusion_model - the diffusion models of the tests: a synthetic one, whose words mean nothing,
-// and the trained one where it ships.
+// and the trained one.
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 
@@ -13,5 +13,4 @@ export function syntheticDiffusion(native = 'build/bezel') {
   return file;
 }
 
-/** tiny-diffusion, or undefined where it does not ship yet. */
-export const trainedDiffusion = ['models/tiny-diffusion.q8_0.gguf'].find(fs.existsSync);
+export const trainedDiffusion = 'models/tiny-diffusion.q8_0.gguf';

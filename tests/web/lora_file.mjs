@@ -58,3 +58,46 @@ export function loraFile(
     Buffer.concat([head, Buffer.alloc((ALIGN - (head.length % ALIGN)) % ALIGN), ...data]),
   );
 }
+
+/** The modules that transformers' classes have for the tensors of a layer. */
+const MODULES = {
+  attn_q: 'self_attn.q_proj', attn_k: 'self_attn.k_proj', attn_v: 'self_attn.v_proj',
+  attn_output: 'self_attn.o_proj', ffn_gate: 'mlp.gate_proj', ffn_up: 'mlp.up_proj',
+  ffn_down: 'mlp.down_proj',
+};
+const PASSES = {
+  encoder: 'model.encoder.language_model.layers.', decoder: 'model.decoder.layers.',
+};
+
+/** The same as PEFT writes it for DiffusionGemma, as the bytes of a safetensors file and its
+ *  config: in each pass that `seeds` names, {encoder, decoder}, random numbers of its own. */
+export function peftFile(linears, rank, seeds, size = 0.3) {
+  const data = [], header = {};
+  let state, at = 0;
+  const random = (scale) => ((state = (state * 48271) % 0x7fffffff) / 0x7fffffff - 0.5) * scale;
+  const put = (name, rows, cols, scale) => {
+    const bytes =
+      Buffer.from(Float32Array.from({ length: rows * cols }, () => random(scale)).buffer);
+    header[`base_model.model.${name}.weight`] = {
+      dtype: 'F32', shape: [rows, cols], data_offsets: [at, (at += bytes.length)],
+    };
+    data.push(bytes);
+  };
+  for (const [pass, prefix] of Object.entries(PASSES))
+    for (const [name, cols, rows] of seeds[pass] ? linears : []) {
+      state = (state ?? 0) + seeds[pass];
+      const [, layer, what] = /^blk\.(\d+)\.(\w+)\.weight$/.exec(name) ?? [];
+      const [, self] = SELF_CONDITIONING.exec(name) ?? [];
+      if (self && pass === 'encoder') continue;
+      const module = self
+        ? `model.decoder.self_conditioning.${self}_proj`
+        : `${prefix}${layer}.${MODULES[what]}`;
+      put(`${module}.lora_A`, rank, cols, 3.5 / Math.sqrt(cols));
+      put(`${module}.lora_B`, rows, rank, (3.5 * size) / Math.sqrt(rank));
+    }
+  const head = Buffer.from(JSON.stringify(header));
+  return {
+    bytes: new Uint8Array(Buffer.concat([u64(head.length), head, ...data])),
+    config: JSON.stringify({ peft_type: 'LORA', r: rank, lora_alpha: rank }),
+  };
+}

@@ -194,7 +194,7 @@ above('a model is found by path, Blob, bytes and through a store, and what is no
     );
     await other.dispose();
   }
-  for (const name of ['tiny', 'Tiny-MoE:latest']) {
+  for (const name of ['tiny', 'Tiny-MoE:latest', 'library/tiny-diffusion']) {
     const shipped = await Engine.load(name, { backend: 'cpu' });
     equal(shipped.name, name);
     await shipped.dispose();

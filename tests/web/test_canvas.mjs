@@ -14,7 +14,7 @@ import {
 } from '../../web/engine/dist/engine/boundary.js';
 import { addAdapter } from '../../web/engine/dist/engine/cpu_engine.js';
 import { done, equal, ok, same, test } from './check.mjs';
-import { linearsOf, loraFile } from './lora_file.mjs';
+import { linearsOf, loraFile, peftFile } from './lora_file.mjs';
 import './software_adapter.mjs';
 
 const native = process.argv[2] ?? 'build/bezel';
@@ -250,6 +250,23 @@ test(`${tier} tier: adapters of every linear, self-conditioning too, are in each
   ok(Math.abs(from.steps[0].told.mean - expected.get(name).steps[0].told.mean) > 1e-3);
   cpu.removeAdapter(id);
   core.checkNumber(core.exports.bz_wasm_adapter_remove(engine.ptr, other));
+});
+
+test(`${tier} tier: what PEFT learned of a pass acts in that pass alone`, async () => {
+  const { core } = engine, linears = linearsOf(cpuCore, source), means = [];
+  for (const seeds of [{ encoder: 7, decoder: 9 }, { encoder: 7 }, { decoder: 9 }]) {
+    const { bytes, config } = peftFile(linears, 4, seeds);
+    const file = memorySource('adapter_model.safetensors', bytes);
+    const id = cpu.addAdapter(file, { config });
+    const other = addAdapter(core, engine.ptr, file, { config });
+    const from = onCpu(cpuCore, cpu.session(400), runs['two canvases of a seed']);
+    alike(await onGpu(engine, session, runs['two canvases of a seed'], { from }), from);
+    means.push(from.steps[0].told.mean);
+    cpu.removeAdapter(id);
+    core.checkNumber(core.exports.bz_wasm_adapter_remove(engine.ptr, other));
+  }
+  for (const [i, mean] of means.entries())
+    ok(means.every((m, k) => k === i || Math.abs(m - mean) > 1e-3), means.join(' '));
 });
 
 test(`${tier} tier: a text of it has no logits`, () => {

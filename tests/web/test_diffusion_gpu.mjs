@@ -110,10 +110,7 @@ test('a device that is lost within a canvas begins that canvas anew', async () =
   source.close();
 });
 
-const trained = trainedDiffusion ? test : () => {};
-if (!trainedDiffusion) console.log('tiny-diffusion does not ship: its tests are left out');
-
-trained('tiny-diffusion knows a fact on the GPU too', async () => {
+test('tiny-diffusion knows a fact on the GPU too', async () => {
   const tiny = await Engine.load(trainedDiffusion, { backend: 'gpu' });
   const { text, canvases } = await tiny.diffusion.generate({
     messages: [{ role: 'user', content: 'What is the capital of France?' }], seed: 1,

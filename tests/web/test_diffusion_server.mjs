@@ -8,7 +8,7 @@ import OpenAI from 'openai';
 
 import { startServe } from '../../bench/streams.mjs';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
-import { syntheticDiffusion, trainedDiffusion } from './diffusion_model.mjs';
+import { syntheticDiffusion } from './diffusion_model.mjs';
 import { makeStore, temp } from './server_fixture.mjs';
 
 const [native = 'build/bezel'] = process.argv.slice(2).filter((a) => !a.startsWith('--'));
@@ -73,7 +73,9 @@ test('openai: an abort is heard within a canvas, and the next answer is whole', 
   const stop = new AbortController();
   setTimeout(() => stop.abort(), 200);
   await rejects(
-    openai.chat.completions.create({ ...quick, diffusion: {} }, { signal: stop.signal }),
+    openai.chat.completions.create(
+      { ...quick, diffusion: { steps: 1000, stability: 1000 } }, { signal: stop.signal },
+    ),
     /abort/i,
   );
   equal((await openai.chat.completions.create(quick)).usage.completion_tokens, CANVAS + 2);
@@ -105,14 +107,11 @@ test('ollama: the model is described, and answers in its protocol', async () => 
   );
 });
 
-const trained = trainedDiffusion ? test : () => {};
-if (!trainedDiffusion) console.log('tiny-diffusion does not ship: its tests are left out');
-
-trained('tiny-diffusion, which ships, answers from the command line of the server', async () => {
-  const own = await startServe(['--backend', 'cpu', '--store', root, '--model', trainedDiffusion]);
+test('tiny-diffusion, which ships, answers from the server by its name', async () => {
+  const own = await startServe(['--backend', 'cpu']);
   const client = new OpenAI({ baseURL: `${own.url}/v1`, apiKey: 'none', maxRetries: 0 });
   const { choices: [{ message }], usage } = await client.chat.completions.create({
-    model: 'tiny-diffusion.q8_0',
+    model: 'tiny-diffusion',
     messages: [{ role: 'user', content: 'What is the capital of France?' }],
   });
   ok(message.content.includes('Paris'), message.content);

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { same } from '../check.mjs';
+import { WINDOW } from '../../../web/engine/dist/engine/rpc.js';
 import { chromium } from '../../../web/app/node_modules/playwright-core/index.mjs';
 
 const base = [
@@ -118,6 +119,30 @@ async function openWith(site, backend, options) {
   await ready(b.page);
   return b;
 }
+
+/** From now on, until the page is loaded again, an answer waits after so many pieces (words, or
+ *  steps of a canvas), however fast the model is: its reader asks for no more of them. 0: it waits
+ *  while the prompt is read. */
+export const pauseAnswers = (page, pieces) => page.evaluate(([pieces, window]) => {
+  const { postMessage } = Worker.prototype, isNew = globalThis.pauseAfter === undefined;
+  globalThis.pauseAfter = pieces;
+  if (!isNew) return;
+  Worker.prototype.postMessage = function (message, ...rest) {
+    if (message?.rpc === 'more') return;
+    postMessage.call(this, message, ...rest);
+    if (message?.rpc !== 'ask' || !message.stream) return;
+    const { id } = message, more = (n) => postMessage.call(this, { rpc: 'more', id, n });
+    more(2 + globalThis.pauseAfter - window); // two say the role and how far the prompt is read
+    let read = 0;
+    this.addEventListener('message', ({ data }) => {
+      if (data.id === id && data.value?.prompt_progress && read++) more(1);
+    });
+    globalThis.morePieces = more;
+  };
+}, [pieces, WINDOW]);
+
+/** Of the answer that waits, so many pieces more. */
+export const morePieces = (page, pieces) => page.evaluate((n) => globalThis.morePieces(n), pieces);
 
 const axe = fs.readFileSync('web/app/node_modules/axe-core/axe.min.js', 'utf8');
 

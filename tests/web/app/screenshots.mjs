@@ -2,7 +2,7 @@
 // [build/screenshots]
 import fs from 'node:fs';
 import { ask, composer, onCpu, openBrowser, ready } from './browser.mjs';
-import { syntheticDiffusion, trainedDiffusion } from '../diffusion_model.mjs';
+import { trainedDiffusion } from '../diffusion_model.mjs';
 import { archive, canvasArchive } from './sample.mjs';
 import { makeStore, startServer, temp } from '../server_fixture.mjs';
 
@@ -130,7 +130,7 @@ for (const [size, options] of [
 
 // A diffusion model: an answer's steps, words of it edited, and a canvas that takes shape. The
 // trained one where it ships; the words of the other mean nothing.
-const canvas = fs.readFileSync(trainedDiffusion ?? syntheticDiffusion());
+const canvas = fs.readFileSync(trainedDiffusion);
 for (const [size, options] of [
   ['wide', { colorScheme: 'light' }],
   [

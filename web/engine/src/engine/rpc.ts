@@ -6,8 +6,8 @@
 
 import { BezelError, packError, unpackError, type PlainError } from '../api/errors.js';
 
-// items on their way: enough to hide the port, few enough that a reader holds the writer back
-const WINDOW = 64;
+/** Items on their way: enough to hide the port, few enough that a reader holds the writer back. */
+export const WINDOW = 64;
 
 /** A Worker, a MessagePort, or what a worker calls self. */
 export interface Port {

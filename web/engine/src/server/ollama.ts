@@ -4,7 +4,7 @@
 
 import { checkNeutral } from '../api/completions_extras.js';
 import { show as shown } from '../api/errors.js';
-import type { ChatDelta, Timings, Usage } from '../api/completions_types.js';
+import type { ChatDelta, Timings, ToolCallDelta, Usage } from '../api/completions_types.js';
 import { isObject, modelfileText, parameterLines } from '../pull/modelfile.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
@@ -303,6 +303,7 @@ class Answer {
   private usage: Usage | undefined;
   private timings: Timings | undefined;
   private readonly calls: object[] = [];
+  private open: { index: number; name: string; arguments: string } | undefined;
 
   constructor(private readonly dialect: Dialect) {}
 
@@ -313,15 +314,32 @@ class Answer {
       const { finish_reason: reason } = choice;
       const delta: ChatDelta = 'delta' in choice ? choice.delta : { content: choice.text };
       if (reason) this.reason = reason === 'length' ? 'length' : 'stop';
-      // A call comes whole, in one piece; Ollama wants its arguments as an object.
-      const calls = (delta.tool_calls ?? []).map(({ function: f }) =>
-        ({ function: { name: f.name, arguments: JSON.parse(f.arguments) as unknown } }));
+      const calls = (delta.tool_calls ?? []).flatMap((call) => this.takeCall(call));
+      // the limit may have cut the last one short
+      if (reason && reason !== 'length') calls.push(...this.closeCall());
       const { content = '', reasoning_content: thinking = '' } = delta;
       this.content += content;
       this.thinking += thinking;
       this.calls.push(...calls);
       if (content || thinking || calls.length) yield this.dialect.piece(content, thinking, calls);
     }
+  }
+
+  /** A call may come in pieces; Ollama has it whole. The one before is, when another begins. */
+  private takeCall({ index, function: f }: ToolCallDelta): object[] {
+    const before = this.open && this.open.index !== index ? this.closeCall() : [];
+    this.open ??= { index, name: '', arguments: '' };
+    this.open.name += f?.name ?? '';
+    this.open.arguments += f?.arguments ?? '';
+    return before;
+  }
+
+  /** Its arguments are an object. */
+  private closeCall(): object[] {
+    if (!this.open) return [];
+    const { name, arguments: text } = this.open;
+    this.open = undefined;
+    return [{ function: { name, arguments: JSON.parse(text) as unknown } }];
   }
 
   /** The last object: with all of the answer where nothing was sent before. */

@@ -16,7 +16,6 @@ import { pageHeaders, type Files } from './files.js';
 import { Guard, type GuardOptions } from './guard.js';
 import type { Host } from './host.js';
 import { defaultLimits, Gone, HttpError, sendJson, type Exchange, type Limits } from './http.js';
-import { BezelError } from '../engine/wasm.js';
 import * as ollama from './ollama.js';
 import * as openai from './openai.js';
 
@@ -270,11 +269,7 @@ export class Server {
       );
       return new Error('something went wrong in the server; its terminal says what');
     }
-    return e instanceof BezelError
-      ? new BezelError(
-        this.options.catalog.withoutPaths(e.message, 'the model'), e.kind, e, e.param,
-      )
-      : e;
+    return this.options.catalog.withoutPaths(e, 'the model');
   }
 
   private fail(ex: Exchange, e: unknown): void {

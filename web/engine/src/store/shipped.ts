@@ -3,7 +3,7 @@
 
 import { isNode, nodeFiles } from '../load/node_files.js';
 
-const NAMES = ['tiny', 'tiny-moe'];
+const NAMES = ['tiny', 'tiny-moe', 'tiny-diffusion'];
 
 /** The package's own folder. The parts are joined here, since bundlers take a literal for an
  *  asset of the page. */
