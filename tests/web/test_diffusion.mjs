@@ -371,10 +371,36 @@ test('an instruction is read with the old answer; an edit that cannot be says wh
       async () => engine.diffusion.edit({ ...edit, ...more }).result, refusal('argument', param),
       JSON.stringify(more),
     );
-  await rejects(
-    engine.diffusion.edit({ ...edit, length: CANVAS + 1 }).result,
-    refusal('argument', 'selection'),
-  );
+  for (const [more, param] of [
+    [{ length: CANVAS + 1 }, 'length'],
+    [{ text: 'a '.repeat(99), selection: [0, 198] }, 'selection'],
+    [{ instruction: 5 }, 'instruction'], [{ seed: 1.5 }, 'seed'],
+  ])
+    await rejects(
+      async () => engine.diffusion.edit({ ...edit, ...more }).result, refusal('argument', param),
+      JSON.stringify(more),
+    );
+  for (const more of [
+    { stop: 'a' }, { canvas: [5] }, { canvas: [5], fixed: [true] }, { canvases: 2 },
+    { max_tokens: 5 }, { stepz: 2 },
+  ])
+    await rejects(
+      async () => engine.diffusion.edit({ ...edit, ...more }).result,
+      refusal('unsupported', Object.keys(more)[0]), JSON.stringify(more),
+    );
+});
+
+test('steps are of one answer, and say what they are not for', async () => {
+  for (const [more, param] of [
+    [{ n: 2 }, 'n'], [{ prompt: ['a', 'b'] }, 'prompt'], [{ prompt: [[3], [4]] }, 'prompt'],
+    [{ diffusion: { steps: 2 } }, 'diffusion'],
+  ])
+    await rejects(
+      async () => engine.diffusion.generate({ prompt: 'a', steps: 1, ...more }).result,
+      refusal('unsupported', param), param,
+    );
+  const one = engine.diffusion.generate({ prompt: [3, 4], n: 1, steps: 1, canvases: 1 });
+  equal((await one.result).tokens.length, CANVAS);
 });
 
 // ---- cancelling, sharing, memory ----
@@ -529,6 +555,10 @@ test('tiny-diffusion knows a fact, and its canvas becomes stable', async () => {
       length: (await tiny.tokenize(' Spain is Madrid', { bos: false })).length,
     }).result;
     ok(edited.text.includes('Madrid'), edited.text);
+    // it does not learn, and says so before that is tried
+    const lesson = { data: '{"prompt":"a","completion":"b"}', steps: 1 };
+    await rejects(tiny.trainEstimate(lesson), refusal('unsupported'));
+    await rejects(async () => tiny.train(lesson).result, refusal('unsupported'));
   } finally {
     await tiny.dispose();
   }
