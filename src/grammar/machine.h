@@ -27,8 +27,8 @@ enum head {
     H_CLOSE,  /* before the closing tag of a call */
 };
 
-/* Where text is laid out, c of H_VALUE, H_OBJECT, H_COMMA and H_ARRAY and b of H_AFTER are the space
- * that was taken: enum gap. */
+/* Where text is laid out, c of H_VALUE, H_OBJECT, H_COMMA and H_ARRAY and b of H_AFTER are the
+ * space that was taken: enum gap. */
 struct thread {
     uint32_t head; /* enum head << 28 | a */
     uint32_t b, c;
