@@ -69,6 +69,7 @@ one api_load_cpu node tests/web/test_api_load.mjs cpu
 one node_core node tests/web/test_node_core.mjs
 one api_constraint node tests/web/test_api_constraint.mjs
 one language_model node tests/web/test_language_model.mjs
+one server_changes node tests/web/test_server_changes.mjs
 one server_faults node tests/web/test_server_faults.mjs
 one server_hold node tests/web/test_server_hold.mjs
 one server node tests/web/test_server.mjs
