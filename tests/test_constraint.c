@@ -7,13 +7,16 @@
 
 #define DATE "\"schema\":{\"type\":\"string\",\"format\":\"date\"}"
 
+#define LISTS                                                                                      \
+    "\"schema\":{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}},"    \
+    "\"required\":[\"a\"],\"additionalProperties\":false}"
+
 static const char *const constraints[] = {
     "{" DATE "}",
     "{" DATE ",\"thinking\":true}",
     "{" DATE ",\"in_thought\":true}",
     "{\"json\":true,\"thinking\":true}",
-    "{\"schema\":{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}},"
-    "\"required\":[\"a\"],\"additionalProperties\":false},\"indent\":true}",
+    "{" LISTS ",\"indent\":true}",
     "{\"regex\":\"[a-c]{2,5}-(caf\xc3\xa9|\\\\d{3})\",\"thinking\":true}",
     "{\"gbnf\":\"root ::= (\\\"ab\\\" | \\\"\xe2\x82\xac\\\" [0-9])+\"}",
 };
