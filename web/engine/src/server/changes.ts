@@ -51,8 +51,8 @@ export class Changes {
     } catch (e) {
       const status = e instanceof BezelError ? statuses[e.kind] : undefined;
       if (status === undefined) throw e;
-      const said = this.catalog.withoutPaths((e as BezelError).message, 'the model');
-      throw new HttpError(status, said, null, {}, null);
+      const said = this.catalog.withoutPaths(e, 'the model') as BezelError;
+      throw new HttpError(status, said.message, null, {}, null);
     }
   }
 
