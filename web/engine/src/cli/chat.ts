@@ -103,7 +103,8 @@ class Chat {
     const kept = keeping(this.opened.model, this.form, { thinking: this.thinking, in_thought });
     const read = performance.now();
     const parser = new ChatParser(this.opened.core, {
-      thinking: this.thinking, starts_in_thought: false, tools: undefined, constrained: false,
+      thinking: this.thinking, starts_in_thought: false, tools: undefined,
+      constrained: kept.constraint !== undefined,
     });
     const pieces = this.conversation.generate({ ...this.options, ...kept, signal });
     let n = 0, step = await pieces.next();
