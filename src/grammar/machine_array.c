@@ -181,9 +181,8 @@ static bool can_reach_least(struct grammar *g, const struct array *a, const uint
         if (!f_fits(g, a->prefix[at], w[S_LEFT])) return false;
     if (at >= a->least) return true;
     if (missing > MAX_DISTINCT) missing = MAX_DISTINCT;
-    return f_fits(g, a->rest, w[S_LEFT]) &&
-           (!array_keeps_unique(g, w[S_SHAPE]) ||
-            count_distinct(g, a->rest, w, missing) >= missing);
+    return f_fits(g, a->rest, w[S_LEFT]) && (!array_keeps_unique(g, w[S_SHAPE]) ||
+                                             count_distinct(g, a->rest, w, missing) >= missing);
 }
 
 /* A step that leads back to where it began is of no use. */
@@ -204,6 +203,16 @@ bool array_live(struct grammar *g, node state)
     }
     const struct array_info *i = g->s.nodes[state].data;
     return !i || i->may_close || i->n > 0;
+}
+
+uint32_t array_missing(struct grammar *g, node state)
+{
+    const uint32_t *w = node_words(&g->s, state);
+    struct array a = array_read(g, w[S_SHAPE]);
+    uint32_t n = w[S_COUNT] < a.least ? a.least - w[S_COUNT] : 0;
+    for (uint32_t k = 0; k < a.n_contains; k++)
+        if (w[S_FOUND + k] < a.contains[k].least) n += a.contains[k].least - w[S_FOUND + k];
+    return n;
 }
 
 /* ---- unique items ---- */
