@@ -205,6 +205,16 @@ bool array_live(struct grammar *g, node state)
     return !i || i->may_close || i->n > 0;
 }
 
+uint32_t array_missing(struct grammar *g, node state)
+{
+    const uint32_t *w = node_words(&g->s, state);
+    struct array a = array_read(g, w[S_SHAPE]);
+    uint32_t n = w[S_COUNT] < a.least ? a.least - w[S_COUNT] : 0;
+    for (uint32_t k = 0; k < a.n_contains; k++)
+        if (w[S_FOUND + k] < a.contains[k].least) n += a.contains[k].least - w[S_FOUND + k];
+    return n;
+}
+
 /* ---- unique items ---- */
 
 void array_seen(const struct grammar *g, node state, node *text, node *number, unsigned *literals)
@@ -228,13 +238,17 @@ static void put_canonical(struct buf *b, const struct json *j)
 {
     struct decimal d;
     if (j->type == JSON_INT || j->type == JSON_FLOAT) {
-        if (!decimal_read(&d, j->text)) {
+        enum bz_status st = decimal_read(&d, j->text);
+        b->failed |= st == BZ_ERR_MEMORY;
+        if (st) { /* longer than that it is equal to none but itself */
             buf_put_str(b, j->text);
             b->failed |= d.digits.failed;
             return;
         }
-        buf_printf(b, "%s%.*s.%s", d.negative ? "-" : "", (int)d.n_whole, d.digits.data,
-                   d.digits.data + d.n_whole);
+        if (d.negative) buf_putc(b, '-');
+        buf_put(b, d.digits.data, d.n_whole);
+        buf_putc(b, '.');
+        buf_put(b, d.digits.data + d.n_whole, d.digits.n - d.n_whole);
         buf_free(&d.digits);
     } else if (j->type == JSON_ARRAY || j->type == JSON_OBJECT) {
         const struct json **v = mem_alloc(j->n, sizeof *v);

@@ -6,8 +6,6 @@
  */
 #include "grammar/number.h"
 
-#include <stdio.h>
-
 #include "grammar/regex.h"
 
 enum { MAX_DIGITS = 1200, MAX_FEW = 40 /* numbers that are written in one spelling */ };
@@ -75,7 +73,7 @@ static bool read_digits(struct decimal *d, struct str t, int64_t *point)
     return d->digits.n > 0 && !d->digits.failed;
 }
 
-bool decimal_read(struct decimal *d, struct str text)
+enum bz_status decimal_read(struct decimal *d, struct str text)
 {
     struct decimal raw = { 0 };
     int64_t point = 0;
@@ -94,23 +92,21 @@ bool decimal_read(struct decimal *d, struct str text)
         d->negative = raw.negative && n > 0;
         ok = !d->digits.failed;
     }
-    bool failed = raw.digits.failed || d->digits.failed;
+    bool no_memory = raw.digits.failed || d->digits.failed;
     buf_free(&raw.digits);
     if (!ok) buf_free(&d->digits);
-    d->digits.failed = failed;
-    return ok;
+    return ok ? BZ_OK : no_memory ? BZ_ERR_MEMORY : BZ_ERR_LIMIT;
 }
 
 /* Read a number of the schema, or fail. */
 static bool read_bound(struct store *s, struct decimal *d, struct str text)
 {
-    if (!decimal_read(d, text)) {
-        if (d->digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
-        else
-            store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits",
-                       (int)(text.n > 60 ? 60 : text.n), text.p);
-        return false;
-    }
+    enum bz_status st = decimal_read(d, text);
+    if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
+    if (st)
+        store_fail(s, st, "the number %.*s has too many digits",
+                   (int)(text.n > 60 ? 60 : text.n), text.p);
+    if (st) return false;
     uint32_t behind = (uint32_t)(d->digits.n - d->n_whole);
     if (d->n_whole > s->n_whole) s->n_whole = (uint32_t)d->n_whole;
     if (behind > s->n_fraction) s->n_fraction = behind;
@@ -308,10 +304,9 @@ static node mod_step(struct store *s, const uint32_t *w, uint32_t cp)
 node number_multiple(struct store *s, struct str of)
 {
     struct decimal d;
-    if (!decimal_read(&d, of)) {
-        if (d.digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
-        return 0;
-    }
+    enum bz_status st = decimal_read(&d, of);
+    if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
+    if (st) return 0;
     uint64_t m = 0;
     for (size_t i = 0; i < d.digits.n && m < UINT32_MAX; i++)
         m = 10 * m + (uint64_t)(d.digits.data[i] - '0');
@@ -325,21 +320,65 @@ node number_multiple(struct store *s, struct str of)
 
 /* ---- writing ---- */
 
+/* What may follow n digits of a whole part: "." and other digits, or nothing. */
+static node written_end(struct store *s, uint32_t n, bool whole, bool long_ones)
+{
+    node nothing = re_rep(s, 0, 0, 1);
+    uint32_t most = n < MAX_SIGNIFICANT ? MAX_SIGNIFICANT - n : 0;
+    if (long_ones && most < s->n_fraction + 1) most = s->n_fraction + 1;
+    if (whole || most == 0) return nothing;
+    node digits = re_rep(s, re_range(s, '0', '9'), 1, most);
+    return re_alt2(s, nothing, re_cat(s, re_range(s, '.', '.'), digits));
+}
+
+/* Numbers whose whole part has at most `most` digits. */
+static node written(struct store *s, uint32_t most, bool whole, bool long_ones)
+{
+    node rest = 0;
+    for (uint32_t n = most; n > 0; n--)
+        rest =
+            re_alt2(s, re_cat(s, re_range(s, '0', '9'), rest), written_end(s, n, whole, long_ones));
+    node zero = re_cat(s, re_range(s, '0', '0'), written_end(s, 0, whole, long_ones));
+    node x = re_alt2(s, zero, re_cat(s, re_range(s, '1', '9'), rest));
+    return re_cat(s, re_rep(s, re_range(s, '-', '-'), 0, 1), x);
+}
+
+/* Does it matter what its numbers are multiples of? Perhaps, where the expression is large. */
+static bool has_mod(const struct store *s, node x, unsigned *budget)
+{
+    enum kind kind = node_kind(s, x);
+    if (*budget == 0 || kind == RE_MOD) return true;
+    --*budget;
+    if (kind != RE_AND && kind != RE_ALT && kind != RE_NOT) return false;
+    for (uint32_t i = 0; i < node_n(s, x); i++)
+        if (has_mod(s, node_words(s, x)[i], budget)) return true;
+    return false;
+}
+
+/* Are all its numbers whole? A short search: if it gives up, they have a point and zeros. */
+static bool is_whole(struct store *s, node x)
+{
+    uint32_t limit = s->max_search;
+    s->max_search = 500;
+    bool whole = !re_live(s, re_and2(s, x, re_not(s, number_integer(s, false))));
+    s->max_search = limit;
+    return whole;
+}
+
 node number_written(struct store *s, node x)
 {
-    char whole[64], any[128];
-    uint32_t before = s->n_whole >= MAX_WRITTEN ? s->n_whole + 1 : MAX_WRITTEN,
-             behind = s->n_fraction >= MAX_WRITTEN ? s->n_fraction + 1 : MAX_WRITTEN;
-    snprintf(whole, sizeof whole, "-?(?:0|[1-9][0-9]{0,%u})", before - 1);
-    snprintf(any, sizeof any, "%s(?:\\.[0-9]{1,%u})?", whole, behind);
     node integer = number_integer(s, false);
+    unsigned budget = 100;
     if (x == 0) return 0;
-    if (x == number_all(s)) return compiled(s, any);
-    if (x == re_and2(s, number_all(s), integer)) return compiled(s, whole);
+    if (x == number_all(s)) return written(s, MAX_WHOLE, false, false);
+    if (x == re_and2(s, number_all(s), integer)) return written(s, MAX_WHOLE, true, false);
     node few = re_and2(s, x, number_canonical(s));
     if (re_count(s, few, MAX_FEW + 1) <= MAX_FEW) return few;
-    bool is_whole = !re_live(s, re_and2(s, x, re_not(s, integer)));
-    return re_and2(s, x, compiled(s, is_whole ? whole : any));
+    bool whole = is_whole(s, x);
+    uint32_t most = has_mod(s, x, &budget) ? MAX_SIGNIFICANT : MAX_WHOLE;
+    node y = re_and2(s, x, written(s, most, whole, false));
+    if (re_live(s, y)) return y;
+    return re_and2(s, x, written(s, s->n_whole + MAX_WHOLE, whole, true));
 }
 
 /* ---- both as expressions ---- */
