@@ -144,11 +144,8 @@ struct bz_session_options {
     uint32_t n_context; /* it can hold; 0: the store's wish, else 4096, or as trained if less */
     uint32_t n_batch;   /* tokens computed together while reading a prompt; 0: 256 */
     enum bz_cache cache;
-    /* Called after each batch of a feed; false stops it with BZ_ERR_CANCELLED. May be NULL. */
-    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
-    /* Asked between the parts of each step, of a text or of a canvas; false stops the step with
-     * BZ_ERR_CANCELLED, and bz_generate with BZ_STOP_CANCELLED. May be NULL. */
-    bool (*go_on)(void *ctx);
+    /* After a batch of a feed; within each step. False stops with BZ_ERR_CANCELLED. May be NULL. */
+    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total), (*go_on)(void *ctx);
     void *ctx;
 };
 
@@ -294,8 +291,7 @@ struct bz_generated {
 };
 
 /* Go on from the last logits. Every token drawn is fed, the one that ends the text included. A
- * diffusion model goes on from the text; what a canvas has after the end is dropped. Where a
- * callback stops it, the session has what was made before the step, or the canvas. */
+ * diffusion model goes on from the text; what a canvas has after the end is dropped. */
 enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *options,
                            struct bz_generated *result, struct bz_err *err);
 

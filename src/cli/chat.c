@@ -89,6 +89,7 @@ static bool go_on(void *ctx)
 
 struct stream {
     struct chat_parser *parser;
+    double first; /* when the first piece came; 0: none has */
     enum bz_status status;
     struct bz_err err;
 };
@@ -96,6 +97,7 @@ struct stream {
 static bool on_text(void *ctx, const char *text, size_t n)
 {
     struct stream *st = ctx;
+    if (!st->first) st->first = cli_now();
     st->status = chat_parser_feed(st->parser, (struct str) { text, n }, &st->err);
     return st->status == BZ_OK && !interrupted;
 }
@@ -134,7 +136,7 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     enum bz_status st = set_prompt(c, &in_thought, err);
     if (c->shows_progress) fprintf(stderr, "\r\033[K");
     if (st) return st;
-    double first = cli_now();
+    double read = cli_now();
     struct stream stream = { 0 };
     struct chat_parser_options po = { .thinking = c->thinking };
     st = cli_open_form(&c->form, c->e, c->thinking, in_thought, &o.constraint, err);
@@ -164,7 +166,8 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     bz_session_tokens(c->s, &n_all);
     if (c->stats)
         fprintf(stderr, "(%zu tokens, %.1f tok/s, first after %.2f s, %zu in context)\n", g.n,
-                (double)g.n / (cli_now() - first), first - start, n_all);
+                (double)g.n / (cli_now() - read), (stream.first ? stream.first : read) - start,
+                n_all);
     return st;
 }
 

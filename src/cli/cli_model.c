@@ -93,11 +93,39 @@ static enum bz_status read_bias(const struct cli_strs *list, uint32_t n_vocab,
     return BZ_OK;
 }
 
+/* A diffusion model draws no next token: what says how to was given by mistake. */
+static enum bz_status check_kind(const struct cli_sampling *s, const bz_engine *e,
+                                 struct bz_err *err)
+{
+    const struct {
+        bool set;
+        const char *option;
+    } given[] = {
+        { s->set_temp, "--temp" },
+        { s->set_top_k, "--top-k" },
+        { s->set_top_p, "--top-p" },
+        { s->set_min_p, "--min-p" },
+        { s->set_repeat, "--repeat-penalty" },
+        { s->set_presence, "--presence-penalty" },
+        { s->set_frequency, "--frequency-penalty" },
+        { s->set_window, "--repeat-last-n" },
+        { s->bias.n > 0, "--logit-bias" },
+    };
+    for (size_t i = 0; i < sizeof given / sizeof *given && bz_engine_info(e).n_canvas; i++)
+        if (given[i].set)
+            return fail(err, BZ_ERR_ARGUMENT,
+                        "%s is not for a diffusion model; for what is, see: bezel diffuse --help",
+                        given[i].option);
+    return BZ_OK;
+}
+
 enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
                             struct bz_bias bias[CLI_MAX_BIAS], struct bz_sampling *out,
                             struct bz_err *err)
 {
     struct bz_sampling p = bz_sampling_defaults(e);
+    enum bz_status st = check_kind(s, e, err);
+    if (st) return st;
     if (s->set_temp) p.temperature = (float)s->temp;
     if (s->greedy) p.temperature = 0;
     if (s->set_top_k) p.top_k = s->top_k > UINT32_MAX ? UINT32_MAX : (uint32_t)s->top_k;
@@ -108,8 +136,9 @@ enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
     if (s->set_frequency) p.frequency_penalty = (float)s->frequency;
     if (s->set_window) p.penalty_window = s->window > UINT32_MAX ? UINT32_MAX : (uint32_t)s->window;
     if (s->set_seed) p.seed = s->seed;
-    else if (!p.seed) p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
-    enum bz_status st = read_bias(&s->bias, bz_engine_info(e).n_vocab, bias, err);
+    else if (!p.seed && !(s->greedy && bz_engine_info(e).n_canvas)) /* those draw all the same */
+        p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
+    st = read_bias(&s->bias, bz_engine_info(e).n_vocab, bias, err);
     p.bias = bias;
     p.n_bias = s->bias.n;
     if (st == BZ_OK) *out = p;

@@ -262,7 +262,7 @@ struct run {
 __attribute__((format(printf, 3, 4))) void run_fail(struct run *r, enum bz_status st,
                                                     const char *fmt, ...);
 
-/* Between parts of a run: is more of it wanted? If not, the run has failed with BZ_ERR_CANCELLED. */
+/* Between parts of a run: is more of it wanted? Else the run has failed with BZ_ERR_CANCELLED. */
 bool run_goes_on(struct run *r);
 
 static inline bool weight_exists(const struct weight *w)

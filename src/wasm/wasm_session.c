@@ -259,15 +259,15 @@ EXPORT(int32_t, bz_wasm_generation_has_room, struct wasm_generation *w)
 /* Keep what the look found; was it something else before? */
 static bool found_others(struct wasm_generation *w, const uint32_t *found)
 {
-    uint32_t n = vocab_mask_words(w->session->engine->vocab);
-    bool same = w->n_mask > 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t word = found ? found[i] : UINT32_MAX;
-        same &= w->mask[i] == word;
-        w->mask[i] = word;
+    uint32_t n = vocab_mask_words(w->session->engine->vocab), same = 0;
+    if (!found) { /* all: as a mask */
+        memset(w->g.mask, 0xff, n * sizeof *found);
+        found = w->g.mask;
     }
+    while (w->n_mask && same < n && found[same] == w->mask[same]) same++;
     w->n_mask = n;
-    return !same;
+    memcpy(w->mask + same, found + same, (n - same) * sizeof *found);
+    return same < n;
 }
 
 EXPORT(int32_t, bz_wasm_generation_look, struct wasm_generation *w)

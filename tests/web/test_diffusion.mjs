@@ -376,7 +376,8 @@ test('a signal stops within a canvas, leaving the loop too; the next answer is w
   await rejects(run.result, isAbort);
   const late = new AbortController();
   setTimeout(() => late.abort(), 50);
-  await rejects(completions.create({ messages: hello, signal: late.signal }), isAbort);
+  const lasting = { messages: hello, diffusion: { steps: 1000, stability: 1000 } };
+  await rejects(completions.create({ ...lasting, signal: late.signal }), isAbort);
   equal(contentOf(await completions.create({ ...quick, messages: hello })), whole);
 });
 

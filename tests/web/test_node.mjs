@@ -64,6 +64,7 @@ test('a canvas is denoised as the native tool\'s does, drawn, in JSON and as a t
     ...one, '--seed', '4', '--t-min', '0.1', '--entropy-bound', '9', '--confidence', '99',
     '--stability', '0', '--json',
   ]);
+  alike([...one, '--seed', '5', '--ctx', '20', '--json']);
   const script = `${temp}/script.json`, canvas = (k) =>
     Array.from({ length: 48 }, (_, i) => (i * 37 + k) % 1000);
   fs.writeFileSync(
@@ -75,10 +76,17 @@ test('a canvas is denoised as the native tool\'s does, drawn, in JSON and as a t
     ['--chat', '--ids', '3'], ['--steps', '2', '--script', script],
   ])
     ok(alike([...one, ...wrong]).code !== 0, wrong.join(' '));
-  fs.writeFileSync(script, '{"random": [[1, 2]]}');
-  alike([...one, '--script', script]);
+  for (const text of ['{"random": [[1, 2]]}', '{"random": []}', '{"randon": []}', '[]', 'null']) {
+    fs.writeFileSync(script, text);
+    ok(alike([...one, '--script', script]).code !== 0, text);
+  }
+  fs.writeFileSync(script, '\u001b[31m');
+  const { err } = bezel([...one, '--backend', 'cpu', '--script', script]);
+  equal(String(err), `bezel diffuse: ${script}: not valid JSON\n`);
   alike(['diffuse', tiny, '--prompt', 'hello']);
   alike(['logits', file, '--ids', '3,4']);
+  for (const args of [['--temp', '0.5'], ['--repeat-last-n', '9'], ['--logit-bias', '5:1']])
+    equal(alike(['run', file, 'hello', ...args]).code, 1);
   for (const args of [['run', file, 'hello'], ['generate', file, '--prompt', 'hello']])
     equal(bezel([...args, '--backend', 'cpu', '--n', '5', '--seed', '1']).code, 0, args[0]);
 });
@@ -88,7 +96,8 @@ test('tiny-diffusion denoises as the native tool, step by step', () => {
     alike([
       'diffuse', 'tiny-diffusion', '--chat', '--prompt', question, '--seed', '1', '--watch',
     ]);
-  alike(['run', 'tiny-diffusion', 'What is the capital of France?', '--seed', '1']);
+  for (const same of [['--seed', '1'], ['--greedy']])
+    alike(['run', 'tiny-diffusion', 'What is the capital of France?', ...same]);
 });
 
 test('text to ids and back is the same for any text', () => {

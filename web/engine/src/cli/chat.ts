@@ -101,12 +101,13 @@ class Chat {
     this.answered = '';
     const in_thought = await this.setPrompt(signal);
     const kept = keeping(this.opened.model, this.form, { thinking: this.thinking, in_thought });
-    const first = performance.now();
+    const read = performance.now();
     const parser = new ChatParser(this.opened.core, {
       thinking: this.thinking, starts_in_thought: false, tools: undefined, constrained: false,
     });
     const pieces = this.conversation.generate({ ...this.options, ...kept, signal });
     let n = 0, step = await pieces.next();
+    const first = performance.now();
     try {
       for (; !step.done; step = await pieces.next()) {
         n++;
@@ -123,7 +124,7 @@ class Chat {
     const seconds = (ms: number): number => ms / 1000;
     if (this.given.has('--stats'))
       process.stderr.write(
-        `(${n} tokens, ${(n / seconds(performance.now() - first)).toFixed(1)} tok/s, first after `
+        `(${n} tokens, ${(n / seconds(performance.now() - read)).toFixed(1)} tok/s, first after `
           + `${seconds(first - start).toFixed(2)} s, ${this.conversation.length} in context)\n`,
       );
     return step.value.stop === 'cancelled';
