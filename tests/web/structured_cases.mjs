@@ -94,7 +94,7 @@ export const schemas = [
   ['a payment', { type: 'object', properties: { card: { type: 'string', pattern: '^[0-9]{4}$' },
     cash: flag }, additionalProperties: false, minProperties: 1,
   dependentRequired: { card: ['cash'] } }],
-  ['a point in space', { $defs: { axis: { type: 'number', minimum: -1, maximum: 1 } },
+  ['a place on a plane', { $defs: { axis: { type: 'number', minimum: -1, maximum: 1 } },
     ...object({ x: { $ref: '#/$defs/axis' }, y: { $ref: '#/$defs/axis' } }) }],
   ['a tree', { $defs: { node: object({
     name: upTo(10), children: list({ $ref: '#/$defs/node' }, { maxItems: 1 }),

@@ -186,6 +186,69 @@ test('engine.chat.completions.create takes what the helpers of openai make, as i
   await engine.dispose();
 });
 
+test('arguments are streamed piece by piece, after thoughts too, and a call that is cut is not '
+  + 'reported', async () => {
+  const asked = { ...greedy, messages: [user('What is the weather in Oslo?')], tools: [weather] };
+  const deltas = async (more) => {
+    const all = [];
+    let thought = '', reason;
+    const chunks = await openai.chat.completions.create({ ...asked, ...more, stream: true });
+    for await (const { choices: [{ delta, finish_reason }] } of chunks) {
+      equal(delta.content ?? '', '', 'tags are not content');
+      thought += delta.reasoning_content ?? '';
+      all.push(...(delta.tool_calls ?? []));
+      reason = finish_reason ?? reason;
+    }
+    return { all, thought, reason };
+  };
+  for (const reasoning_effort of ['none', 'high']) {
+    const { all: [begin, ...pieces], thought, reason } =
+      await deltas({ tool_choice: 'required', parallel_tool_calls: false, reasoning_effort });
+    same([reason, begin.index, begin.type, begin.function], [
+      'tool_calls', 0, 'function', { name: 'get_weather', arguments: '' },
+    ]);
+    ok(pieces.length > 4 && pieces.every((p) => p.index === 0 && !p.id && !p.function.name));
+    Forecast.parse(JSON.parse(pieces.map((p) => p.function.arguments).join('')));
+    equal(thought !== '', reasoning_effort === 'high');
+  }
+  const cut = { ...asked, tool_choice: 'required', max_tokens: 9 };
+  const { choices: [{ message, finish_reason }] } = await openai.chat.completions.create(cut);
+  same([finish_reason, message.tool_calls], ['length', undefined]);
+});
+
+test('a strict tool is called with its schema or not at all, as the model likes', async () => {
+  const ask = async (words, more) =>
+    (await openai.chat.completions.create({
+      ...greedy, messages: [user(words)], tools: [weather], ...more,
+    })).choices[0];
+  const two = await ask('What is the weather in Oslo? And what is the weather in Rome?');
+  same(
+    two.message.tool_calls.map(({ function: f }) => Forecast.parse(JSON.parse(f.arguments)).city),
+    ['Oslo', 'Rome'],
+  );
+  const one = await ask('What is the weather in Oslo? And what is the weather in Rome?', {
+    parallel_tool_calls: false,
+  });
+  equal(one.message.tool_calls.length, 1);
+  const { message, finish_reason } = await ask('Hello there!');
+  same([finish_reason, message.tool_calls], ['stop', undefined]);
+  ok(message.content.length > 3);
+});
+
+test('a tool whose schema cannot be kept is an error where it is strict, and else any object',
+    async () => {
+  const odd = (strict) => ({ type: 'function', function: {
+    name: 'odd', ...strict, parameters: { type: 'object', properties: { a: { $dynamicRef: '#' } } },
+  } });
+  const ask = (strict) => openai.chat.completions.create({
+    ...greedy, messages: [user('Hello')], tools: [odd(strict)], tool_choice: 'required',
+  });
+  await rejects(ask({ strict: true }), (e) => e.status === 400 && e.param === 'tool_choice');
+  for (const strict of [{}, { strict: false }, { strict: null }])
+    for (const { function: f } of (await ask(strict)).choices[0].message.tool_calls)
+      equal(typeof JSON.parse(f.arguments), 'object');
+});
+
 // ---- AI SDK ----
 
 const bezel = createOpenAICompatible({

@@ -171,6 +171,37 @@ for (const [size, options] of [
   await b.close();
 }
 
+// Answers as JSON: the setting with a schema that can be kept, with one that cannot, and an answer.
+for (const [size, options] of [
+  ['wide', { colorScheme: 'light' }],
+  [
+    'phone',
+    {
+      viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, hasTouch: true, isMobile: true,
+      colorScheme: 'dark',
+    },
+  ],
+]) {
+  const b = await onCpu(site, options), { page } = b;
+  await page.getByRole('button', { name: 'Conversation settings' }).click();
+  await page.getByRole('radio', { name: 'A schema' }).check({ force: true });
+  await page.getByLabel('Schema', { exact: true }).fill('{"properties": {"a": {"type": "text"}}}');
+  await page.locator('.problem').waitFor();
+  await page.screenshot({ path: `${out}/json-wrong-${size}.png` });
+  await page.getByRole('button', { name: 'Review', exact: true }).click();
+  await page.getByText('Every answer will be JSON of this schema.').waitFor();
+  await page.screenshot({ path: `${out}/json-setting-${size}.png` });
+  await page.keyboard.press('Escape');
+  await composer(page).fill('How was the film?');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.locator('figure.code .hljs').waitFor();
+  await page.screenshot({ path: `${out}/json-answer-${size}.png` });
+  console.log(
+    `JSON, ${size}: ${b.watched.errors.length ? b.watched.errors.join('\n') : 'no errors'}`,
+  );
+  await b.close();
+}
+
 // The README's picture: a conversation as it really goes, on the CPU, which says so.
 {
   const b = await onCpu(site, { colorScheme: 'light', viewport: { width: 1280, height: 760 } });

@@ -66,6 +66,7 @@ test('half-true parts of an archive become nothing or a default, never a crash',
   };
   const settings = {
     temperature: 'hot', topK: 1.5, topP: 7, maxTokens: -1, seed: null, steps: 0, tools: 'yes',
+    json: 'perhaps', schema: {},
     adapters: [null, { name: 'a', scale: 'x' }, { scale: 1 }],
   };
   const [{ conversation, messages }] = read(
@@ -83,8 +84,8 @@ test('half-true parts of an archive become nothing or a default, never a crash',
   equal(conversation.title, 'Imported');
   same(conversation.settings, {
     system: '', thinking: false, tools: false, temperature: null, topP: null, topK: null,
-    minP: null, maxTokens: null, seed: null, steps: null, adapters: [{ name: 'a', scale: 1 }],
-    from: null, summaryOf: null,
+    minP: null, maxTokens: null, seed: null, steps: null, json: 'off', schema: '',
+    adapters: [{ name: 'a', scale: 1 }], from: null, summaryOf: null,
   });
 });
 
