@@ -100,11 +100,57 @@ static void test_change(void)
     }
 }
 
+static void write_lock(const char *text)
+{
+    char lock[600], json[200], hex[65];
+    digest_of(hex, text);
+    snprintf(lock, sizeof lock, "%s/partial/keep-2.lock", root);
+    snprintf(json, sizeof json, "{\"uses\":[\"sha256-%s\"]}", hex);
+    write_file(lock, json, strlen(json));
+}
+
+static void test_memory(void)
+{
+    int64_t live = mem_live();
+    put_two("registry.ollama.ai/library/other/latest", "weights of other", "text of both");
+    TEST("where memory is short nothing that another model has is deleted, and nothing leaks")
+    for (uint64_t k = 1;; k++) {
+        put_two("registry.ollama.ai/library/short/latest", "weights of short", "text of both");
+        mem_fail_at(k);
+        enum bz_status st = ollama_remove(root, "short", NULL);
+        mem_fail_at(0);
+        CHECK(mem_live() == live && has_blob("text of both") && has_blob("weights of other"));
+        CHECK(st == BZ_OK || st == BZ_ERR_MEMORY);
+        if (st == BZ_OK) break;
+    }
+    TEST("nor what a pull needs")
+    for (uint64_t k = 1;; k++) {
+        put_two("registry.ollama.ai/library/short/latest", "weights of short", "text of both");
+        write_lock("weights of short");
+        mem_fail_at(k);
+        enum bz_status st = ollama_remove(root, "short", NULL);
+        mem_fail_at(0);
+        CHECK(mem_live() == live && has_blob("weights of short"));
+        if (st != BZ_ERR_MEMORY && k > 100) break;
+    }
+    TEST("a copy is whole, or not there")
+    for (uint64_t k = 1;; k++) {
+        mem_fail_at(k);
+        enum bz_status st = ollama_copy(root, "other", "second", NULL);
+        mem_fail_at(0);
+        CHECK(mem_live() == live && has_blob("weights of other"));
+        CHECK(is_there("manifests/registry.ollama.ai/library/second/latest") == (st == BZ_OK));
+        if (st == BZ_OK) break;
+        CHECK(st == BZ_ERR_MEMORY);
+    }
+}
+
 int main(void)
 {
     name_store("ollama_change");
     put_two("hf.co/Org/Repo/Q4_K_M", "weights of another host", "its text");
     test_change();
+    test_memory();
     remove_all(base);
     CHECK(mem_live() == 0);
     return check_done();

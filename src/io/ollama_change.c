@@ -90,38 +90,39 @@ static enum bz_status take_lock(char file[PATH_MAX], const char *root, struct bz
     return fail(err, BZ_ERR_IO, "another program keeps changing the store %s", root);
 }
 
-/* Does a lock's text name the blob? */
-static bool names_blob(const char *path, const char *blob)
+/* Does a lock's text name the blob? One that makes no sense does not. */
+static enum bz_status names_blob(bool *found, const char *path, const char *blob,
+                                 struct bz_err *err)
 {
     struct arena a = { 0 };
     struct buf text = { 0 };
-    struct json *lock;
-    struct bz_err err;
-    bool found = false;
-    if (!disk_read(&text, path, MAX_LOCK, &err) && !json_parse(&lock, buf_str(&text), &a, &err)) {
-        const struct json *uses = json_get(lock, "uses");
-        for (const struct json *j = uses ? uses->child : NULL; j && !found; j = j->next)
-            found = j->type == JSON_STRING && str_is(j->text, blob);
-    }
+    struct json *lock = NULL;
+    enum bz_status st = disk_read(&text, path, MAX_LOCK, err);
+    if (!st) st = json_parse(&lock, buf_str(&text), &a, err);
+    const struct json *uses = st ? NULL : json_get(lock, "uses");
+    for (const struct json *j = uses ? uses->child : NULL; j && !*found; j = j->next)
+        *found = j->type == JSON_STRING && str_is(j->text, blob);
     buf_free(&text);
     arena_free(&a);
-    return found;
+    return st == BZ_ERR_MEMORY ? st : BZ_OK;
 }
 
 /* Does a pull that is under way need the blob? */
-static bool is_used_now(const char *root, const char *digest)
+static enum bz_status find_use(bool *found, const char *root, const char *digest,
+                               struct bz_err *err)
 {
     char dir[PATH_MAX], path[PATH_MAX], blob[80];
+    *found = false;
     snprintf(blob, sizeof blob, "sha256-%s", digest);
-    if (disk_join(dir, root, "partial", NULL)) return false;
-    DIR *d = opendir(dir);
-    if (!d) return false;
-    bool found = false;
-    for (struct dirent *e; !found && (e = readdir(d));)
-        found = str_ends(str_of(e->d_name), ".lock") && !disk_join(path, dir, e->d_name, NULL) &&
-                is_live(path) && names_blob(path, blob);
+    enum bz_status st = disk_join(dir, root, "partial", err);
+    DIR *d = st ? NULL : opendir(dir);
+    if (!d) return st;
+    for (struct dirent *e; !st && !*found && (e = readdir(d));)
+        if (str_ends(str_of(e->d_name), ".lock") && !disk_join(path, dir, e->d_name, NULL) &&
+            is_live(path))
+            st = names_blob(found, path, blob, err);
     closedir(d);
-    return found;
+    return st;
 }
 
 /* --- blobs --- */
@@ -201,7 +202,9 @@ static enum bz_status remove_model(const char *root, const char *asked, struct b
     enum bz_status st = ollama_find(path, &name, root, asked, err);
     if (!st && read_blobs(&blobs, &text, path, &a, err) == BZ_ERR_MEMORY) st = BZ_ERR_MEMORY;
     for (size_t i = 0; i < blobs.n && !st; i++) {
-        if (!is_used_now(root, blobs.v[i].digest)) continue;
+        bool used;
+        st = find_use(&used, root, blobs.v[i].digest, err);
+        if (st || !used) continue;
         ollama_short_name(&name, short_name);
         st = fail(err, BZ_ERR_ARGUMENT,
                   "%s is in use: a pull needs some of its files; stop the pull or wait for it",
@@ -302,9 +305,12 @@ static enum bz_status copy_model(const char *root, const char *from, const char 
     if (!st && strcmp(path, source) != 0) {
         if (read_blobs(&before, &old, path, &a, NULL)) before.n = 0; /* nothing was there */
         st = replace_file(root, path, buf_str(&text), err);
-        for (size_t i = 0; i < before.n;)
-            if (is_used_now(root, before.v[i].digest)) before.v[i] = before.v[--before.n];
+        for (size_t i = 0; i < before.n && !st;) {
+            bool used;
+            st = find_use(&used, root, before.v[i].digest, err);
+            if (used) before.v[i] = before.v[--before.n];
             else i++;
+        }
         if (!st) st = delete_unused(&before, root, err);
     }
     buf_free(&text);
