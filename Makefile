@@ -169,7 +169,7 @@ WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o mode
             gpu/adapt.o gpu/draw.o gpu/fuse.o gpu/fuse_%.o gpu/kernel.o gpu/ops_%.o gpu/plan.o \
             gpu/profile.o gpu/record.o gpu/selftest_%.o io/adapter.o io/adapter_%.o io/gguf_part.o \
             io/gguf_place.o io/gguf_write.o io/pattern.o io/safetensors.o ops/ops.o ops/ops_bwd.o \
-            ops/ops_optional.o text/chat_%.o base/json.o bezel.o session.o \
+            ops/ops_optional.o text/chat_%.o text/tags.o base/json.o bezel.o session.o \
             generate.o constrained.o diffuse.o step.o grammar/%.o)
 $(WASM_O2): WASM_CFLAGS += -O2
 $(WASM_SMALL): WASM_CFLAGS += -Os

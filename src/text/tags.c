@@ -79,7 +79,9 @@ static size_t read_inside(struct str text, unsigned char end, struct buf *out)
 /* One byte of a value, or a tag. */
 static void read_value(struct call_json *c, unsigned char byte, struct buf *out)
 {
-    buf_putc(out, byte == BYTE_QUOTE ? '"' : (char)byte);
+    if (byte == BYTE_QUOTE) buf_putc(out, '"');
+    else if (byte >= BYTE_FIRST) buf_put_str(out, special_text(tag_special(byte)));
+    else buf_putc(out, (char)byte);
     if (byte == BYTE_QUOTE) c->state = CALL_STRING;
     else if (byte == '{' || byte == '[') open_bracket(c, byte == '{');
     else if ((byte == '}' || byte == ']') && c->depth) c->depth--;

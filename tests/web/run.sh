@@ -69,12 +69,14 @@ one api_load_cpu node tests/web/test_api_load.mjs cpu
 one node_core node tests/web/test_node_core.mjs
 one api_constraint node tests/web/test_api_constraint.mjs
 one language_model node tests/web/test_language_model.mjs
+one server_changes node tests/web/test_server_changes.mjs
 one server_faults node tests/web/test_server_faults.mjs
 one server_hold node tests/web/test_server_hold.mjs
 one server node tests/web/test_server.mjs
 one server_queue node tests/web/test_server_queue.mjs
 one server_requests node tests/web/test_server_requests.mjs
 one order node tests/web/test_order.mjs
+one calls node tests/web/test_calls.mjs
 one limits node tests/web/test_limits.mjs "$ops"
 one gpu node tests/web/test_gpu.mjs
 one kernels_node node tests/web/test_kernels.mjs

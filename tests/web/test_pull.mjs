@@ -4,7 +4,9 @@
 //   node tests/web/test_pull.mjs build/bezel
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import * as http from 'node:http';
 
+import { useProxies } from '../../web/engine/dist/pull/proxy.js';
 import { DiskStore } from '../../web/engine/dist/store/disk_store.js';
 import { done, equal, ok, rejects, same, test } from './check.mjs';
 import {
@@ -162,6 +164,20 @@ test('two pulls of a model fetch its bytes once; one that is stopped hands over'
   same(partial(writer), []);
 });
 
+test('a model of another family is pulled, and Bezel says that it does not run it', async () => {
+  const notices = [];
+  net.add('library/llama3:1', { model: 'weights', config: '{"model_family":"llama\\u001b"}' });
+  await pull(await freshStore(), 'llama3:1', { onNotice: (n) => notices.push(n) });
+  same(notices, ['Bezel runs Gemma 4 and not llama; Ollama runs what is pulled all the same']);
+});
+
+test('a proxy that this Node cannot use is told', () => {
+  equal(useProxies({}), undefined);
+  const said = useProxies({ HTTPS_PROXY: 'http://127.0.0.1:1' });
+  if (http.setGlobalProxyFromEnv) equal(said, undefined);
+  else ok(/^the proxy of the environment is not used: /.test(said), said);
+});
+
 // ---- the hub ----
 
 const q4 = Buffer.concat([tiny]), mmproj = Buffer.from('GGUF projector');
@@ -185,7 +201,7 @@ test('the hub gives Q4_K_M where nobody says, and its projector, as Ollama has t
   // byte for byte what Ollama's own writer makes of such a file
   equal(String(blobOf(writer, c.digest.slice(7))),
     '{"model_format":"gguf","model_family":"gemma4","model_families":["gemma4"],'
-      + '"model_type":"6.1M","file_type":"Q8_0","renderer":"gemma4","parser":"gemma4",'
+      + '"model_type":"6.14M","file_type":"Q8_0","renderer":"gemma4","parser":"gemma4",'
       + '"architecture":"amd64","os":"linux"}\n');
   ok(text.startsWith('{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution')
     && text.endsWith('}]}\n'));

@@ -48,7 +48,7 @@ export function parseTree(text: string): HubFile[] {
     const { oid, size: full } = (lfs ?? {}) as Record<string, unknown>;
     const bytes = full ?? size;
     const isPath = typeof path === 'string' && path.length <= 1000
-      && path.split('/').every((part) => !/^\.{0,2}$/.test(part));
+      && path.split('/').every((part) => !/^\.{0,2}$|\p{Surrogate}/u.test(part));
     if (type !== 'file' || !isPath || !Number.isSafeInteger(bytes) || (bytes as number) < 0)
       return [];
     const isDigest = typeof oid === 'string' && /^[0-9a-f]{64}$/i.test(oid);

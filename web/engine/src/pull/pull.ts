@@ -51,6 +51,13 @@ const ROUNDS = 3; // of looking again whether another program has deleted a blob
 const RUNS = /^(gemma4|diffusion-gemma)$/;
 const MANIFEST_TYPE = 'application/vnd.docker.distribution.manifest.v2+json';
 
+/** The files came, and are no model. */
+class Useless extends Error {
+  constructor(override readonly cause: BezelError) {
+    super();
+  }
+}
+
 interface Plan {
   readonly fetcher: Fetcher;
   readonly layers: readonly RawLayer[];
@@ -97,27 +104,34 @@ class Pull {
     const plan = await (reference.kind === 'hub'
       ? this.fromHub(reference) : this.fromRegistry(reference));
     const release = await this.writer.keep(plan.layers.map((l) => l.digest));
-    let useless = false;
+    let isThere = false, useless = false;
     try {
-      for (let round = 0; round < ROUNDS; round++) {
-        await this.blobs(name, plan);
-        this.say({ status: 'verifying sha256 digest' });
-        const manifest = await plan.manifest().catch((e: unknown) => {
-          useless = e instanceof BezelError && e.kind === 'format';
-          throw e;
-        });
-        this.say({ status: 'writing manifest' });
-        if (!(await this.writer.writeManifest(name, manifest))) continue;
-        this.say({ status: 'success' });
-        return name;
-      }
+      for (let round = 0; round < ROUNDS && !isThere; round++)
+        isThere = await this.round(name, plan);
+    } catch (e) {
+      useless = e instanceof Useless;
+      throw useless ? (e as Useless).cause : e;
     } finally {
       await release();
       if (useless) await this.writer.forget(plan.layers);
     }
-    throw new BezelError(
-      `another program keeps deleting files of ${name.short} from ${this.writer.root}`, 'io',
-    );
+    if (!isThere)
+      throw new BezelError(
+        `another program keeps deleting files of ${name.short} from ${this.writer.root}`, 'io',
+      );
+    this.say({ status: 'success' });
+    return name;
+  }
+
+  /** False: a blob is gone again, which another program has deleted. */
+  private async round(name: ModelName, plan: Plan): Promise<boolean> {
+    await this.blobs(name, plan);
+    this.say({ status: 'verifying sha256 digest' });
+    const manifest = await plan.manifest().catch((e: unknown) => {
+      throw e instanceof BezelError && e.kind === 'format' ? new Useless(e) : e;
+    });
+    this.say({ status: 'writing manifest' });
+    return this.writer.writeManifest(name, manifest);
   }
 
   private say(status: PullStatus): void {

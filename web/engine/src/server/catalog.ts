@@ -68,6 +68,8 @@ async function openFile(file: string): Promise<{ size: number; bytes: fs.promise
 
 export interface CatalogOptions {
   store?: DiskStore | undefined;
+  /** Asked again and again while there is no store: a pull may make one. */
+  findStore?: () => DiskStore | undefined;
   /** GGUF files by the name under which they are offered. */
   files?: Readonly<Record<string, string>>;
   /** Adapters' files by the name that errors call them. */
@@ -76,7 +78,7 @@ export interface CatalogOptions {
 }
 
 export class Catalog {
-  readonly store: DiskStore | undefined;
+  store: DiskStore | undefined;
   private readonly shipped = new Map<string, Shipped>();
   private readonly contexts = new Map<string, number>(); // by manifest or file
 
@@ -103,6 +105,7 @@ export class Catalog {
 
   /** What this engine might run; the store comes first where names are the same. */
   async list(): Promise<StoredModel[]> {
+    this.store ??= this.options.findStore?.();
     const stored = ((await this.store?.list()) ?? []).filter((m) =>
       m.kind === 'model' && /^(gemma4|diffusion-gemma|$)/.test(m.family ?? ''));
     const names = new Set(stored.map((m) => m.name.toLowerCase()));
@@ -122,6 +125,7 @@ export class Catalog {
       if (e instanceof BezelError && e.kind !== 'memory') return undefined;
       throw e;
     }
+    this.store ??= this.options.findStore?.();
     const name = await this.store?.find(text);
     if (!this.store || !name) return this.shipped.get(short)?.entry;
     const about = (await this.store.list()).find((m) => m.name === name.short);

@@ -1,10 +1,11 @@
-// ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the
-// engine's own shape (OpenAI's) and its pieces into JSON lines.
+// ollama - the protocol of /api: chat, generate, tags, show, ps (changes.ts: pull, delete, copy,
+// create). Requests are turned into the engine's own shape (OpenAI's) and its pieces into JSON
+// lines.
 
 import { checkNeutral } from '../api/completions_extras.js';
 import { show as shown } from '../api/errors.js';
 import type { ChatDelta, Timings, ToolCallDelta, Usage } from '../api/completions_types.js';
-import { isObject, parameterLines } from '../pull/modelfile.js';
+import { isObject, modelfileText, parameterLines } from '../pull/modelfile.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
 import type { Chunk, Given, Host, Kind, Request } from './host.js';
@@ -23,7 +24,7 @@ export const ollamaError = (e: unknown): { error: string } => ({
   error: e instanceof Error ? e.message : String(e),
 });
 
-function text(body: Body, key: string): string | undefined {
+export function text(body: Body, key: string): string | undefined {
   const value = body[key];
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') throw new HttpError(400, `"${key}" is not a text`);
@@ -189,7 +190,7 @@ function mapThink(think: unknown): Body {
   return { thinking: think !== false };
 }
 
-function flag(body: Body, key: string, otherwise: boolean): boolean {
+export function flag(body: Body, key: string, otherwise: boolean): boolean {
   const value = body[key] ?? otherwise;
   if (typeof value !== 'boolean') throw new HttpError(400, `"${key}" is true or false`);
   return value;
@@ -389,13 +390,18 @@ export function running(ex: Exchange, host: Host): void {
   sendJson(ex, 200, { models });
 }
 
-export async function show(ex: Exchange, host: Host): Promise<void> {
-  const body = await readJson(ex);
-  const name = text(body, 'model') ?? text(body, 'name');
+/** The model that a request is about: older clients say `name`. */
+export function modelOf(body: Body): string {
+  const name = text(body, 'model') || text(body, 'name');
   if (!name) throw new HttpError(400, '"model" is missing');
+  return name;
+}
+
+export async function show(ex: Exchange, host: Host): Promise<void> {
+  const body = await readJson(ex), name = modelOf(body);
   const entry = await host.find(name), texts = await host.catalog.texts(entry);
   sendJson(ex, 200, {
-    modelfile: `FROM ${entry.name}\n`,
+    modelfile: modelfileText(entry.name, texts),
     parameters: parameterLines(texts.params),
     template: texts.template ?? '',
     ...(texts.system !== undefined && { system: texts.system }),

@@ -157,6 +157,28 @@ export class DiskWriter {
     return { mediaType, digest, size: bytes.length };
   }
 
+  /** Bytes as a blob, as they come; false, and nothing kept: they are not what the digest says. */
+  async putBytes(digest: string, pieces: AsyncIterable<Uint8Array>): Promise<boolean> {
+    const next = path.join(this.partial, `new-${crypto.randomUUID()}`);
+    const hash = crypto.createHash('sha256');
+    const handle = await fs.promises.open(next, 'wx', 0o644);
+    try {
+      for await (const piece of pieces) {
+        hash.update(piece);
+        await handle.writeFile(piece);
+      }
+      if (hash.digest('hex') !== digest) return false;
+      await handle.datasync();
+      await fs.promises.rename(next, this.blobPath(digest));
+      return true;
+    } catch (e) {
+      throw writeError(this.root, e);
+    } finally {
+      await handle.close();
+      await fs.promises.rm(next, { force: true });
+    }
+  }
+
   /** A file in one move: whole, or as it was. */
   private async replace(file: string, bytes: Buffer): Promise<void> {
     const next = path.join(this.partial, `new-${crypto.randomUUID()}`);

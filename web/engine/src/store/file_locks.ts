@@ -58,7 +58,7 @@ export function parseHolder(text: string): Holder {
   const { id, pid, host, uses } = said ?? {};
   return {
     id: typeof id === 'string' ? id : '',
-    pid: typeof pid === 'number' && Number.isInteger(pid) && pid > 0 ? pid : 0,
+    pid: typeof pid === 'number' && Number.isInteger(pid) && pid > 0 && pid < 2 ** 31 ? pid : 0,
     host: typeof host === 'string' ? host : '',
     uses: Array.isArray(uses) ? uses.filter((u) => typeof u === 'string') : [],
   };

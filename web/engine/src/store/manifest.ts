@@ -105,7 +105,8 @@ export function layersOf(manifest: string): RawLayer[] {
   let total = 0;
   return all.map((layer) => {
     const { mediaType, digest, size, from } = (layer ?? {}) as Partial<RawLayer>;
-    const [, hex] = /^sha256[:-]([0-9a-f]{64})$/i.exec(String(digest)) ?? [];
+    const said = typeof digest === 'string' ? digest : '';
+    const [, hex] = /^sha256[:-]([0-9a-f]{64})$/i.exec(said) ?? [];
     if (hex === undefined || typeof mediaType !== 'string')
       throw wrong('has a layer without a sha256 digest');
     const key = hex.toLowerCase();
