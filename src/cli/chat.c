@@ -97,7 +97,7 @@ struct stream {
 static bool on_text(void *ctx, const char *text, size_t n)
 {
     struct stream *st = ctx;
-    if (!st->first) st->first = cli_now();
+    if (st->first == 0) st->first = cli_now();
     st->status = chat_parser_feed(st->parser, (struct str) { text, n }, &st->err);
     return st->status == BZ_OK && !interrupted;
 }
@@ -140,6 +140,8 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     struct stream stream = { 0 };
     struct chat_parser_options po = { .thinking = c->thinking };
     st = cli_open_form(&c->form, c->e, c->thinking, in_thought, &o.constraint, err);
+    po.constrained = o.constraint != NULL;
+    o.one_by_one = c->thinking; /* the tags of a thought are pieces of their own */
     if (st == BZ_OK)
         st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
     if (st) {
@@ -166,7 +168,7 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     bz_session_tokens(c->s, &n_all);
     if (c->stats)
         fprintf(stderr, "(%zu tokens, %.1f tok/s, first after %.2f s, %zu in context)\n", g.n,
-                (double)g.n / (cli_now() - read), (stream.first ? stream.first : read) - start,
+                (double)g.n / (cli_now() - read), (stream.first > 0 ? stream.first : read) - start,
                 n_all);
     return st;
 }
