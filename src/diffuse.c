@@ -52,8 +52,8 @@ static enum bz_status check_fixed(const struct bz_session *s, const struct bz_di
         return fail(err, BZ_ERR_ARGUMENT, "fixed positions need the canvas that they are of");
     for (uint32_t i = 0; d->fixed && i < s->acts.canvas.n; i++)
         if (d->fixed[i] && d->canvas[i] < 0)
-            return fail(err, BZ_ERR_ARGUMENT,
-                        "position %u of the canvas is fixed and has no token", i);
+            return fail(err, BZ_ERR_ARGUMENT, "position %u of the canvas is fixed and has no token",
+                        i);
     return BZ_OK;
 }
 

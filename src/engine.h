@@ -109,8 +109,9 @@ enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
 /* A run of its engine's backend that can be stopped. */
 static inline struct run session_run(const struct bz_session *s)
 {
-    return (
-        struct run) { .be = &s->engine->backend, .go_on = s->go_on, .go_on_ctx = s->callback_ctx };
+    struct run r = { .be = &s->engine->backend, .go_on = s->go_on };
+    r.go_on_ctx = s->callback_ctx;
+    return r;
 }
 
 /* Does its model denoise canvases? */

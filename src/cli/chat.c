@@ -141,6 +141,7 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     struct chat_parser_options po = { .thinking = c->thinking };
     st = cli_open_form(&c->form, c->e, c->thinking, in_thought, &o.constraint, err);
     po.constrained = o.constraint != NULL;
+    o.one_by_one = c->thinking; /* the tags of a thought are pieces of their own */
     if (st == BZ_OK)
         st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
     if (st) {

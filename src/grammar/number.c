@@ -104,8 +104,8 @@ static bool read_bound(struct store *s, struct decimal *d, struct str text)
     enum bz_status st = decimal_read(d, text);
     if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
     if (st)
-        store_fail(s, st, "the number %.*s has too many digits",
-                   (int)(text.n > 60 ? 60 : text.n), text.p);
+        store_fail(s, st, "the number %.*s has too many digits", (int)(text.n > 60 ? 60 : text.n),
+                   text.p);
     if (st) return false;
     uint32_t behind = (uint32_t)(d->digits.n - d->n_whole);
     if (d->n_whole > s->n_whole) s->n_whole = (uint32_t)d->n_whole;
