@@ -109,9 +109,8 @@ enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
 /* A run of its engine's backend that can be stopped. */
 static inline struct run session_run(const struct bz_session *s)
 {
-    return (struct run) {
-        .be = &s->engine->backend, .go_on = s->go_on, .go_on_ctx = s->callback_ctx
-    };
+    return (
+        struct run) { .be = &s->engine->backend, .go_on = s->go_on, .go_on_ctx = s->callback_ctx };
 }
 
 /* Does its model denoise canvases? */

@@ -56,6 +56,9 @@ static struct answer read_answer(const struct ids *path, bool by_tokens)
 /* ---- one tool, and texts ---- */
 
 #define Q "<|\"|>"
+#define UNIQUE                                                                                     \
+    "{\"properties\":{\"a\":{\"uniqueItems\":true,\"items\":{\"type\":[\"string\",\"integer\"]}}}" \
+    "}"
 
 static const struct {
     const char *schema, *call, *json; /* json: NULL where the call may not be */
@@ -86,13 +89,9 @@ static const struct {
       "{a:" Q "12\n" Q "}", "{\"a\":\"12\\n\"}" },
     { "{\"properties\":{\"a\":{\"pattern\":\"^[0-9]+$\",\"type\":\"string\"}}}", "{a:" Q "1x" Q,
       NULL },
-    { "{\"properties\":{\"a\":{\"uniqueItems\":true,\"type\":\"array\"}}}",
-      "{a:[{b:" Q "\"" Q "},{b:" Q "'" Q "}," Q "x" Q "]}",
-      "{\"a\":[{\"b\":\"\\\"\"},{\"b\":\"'\"},\"x\"]}" },
-    { "{\"properties\":{\"a\":{\"uniqueItems\":true,\"type\":\"array\"}}}",
-      "{a:[{b:" Q "\"" Q "},{b:" Q "\"" Q "}]}", NULL },
-    { "{\"properties\":{\"a\":{\"uniqueItems\":true,\"type\":\"array\"}}}",
-      "{a:[" Q "x" Q "," Q "x" Q "]}", NULL },
+    { UNIQUE, "{a:[" Q "x\"" Q ",12," Q "x" Q ",1]}", "{\"a\":[\"x\\\"\",12,\"x\",1]}" },
+    { UNIQUE, "{a:[" Q "x\"" Q ",12," Q "x\"" Q "]}", NULL },
+    { UNIQUE, "{a:[12,12]}", NULL },
     { "{\"properties\":{\"n\":{\"type\":\"integer\",\"maximum\":12}}}", "{n:12}", "{\"n\":12}" },
     { "{\"properties\":{\"n\":{\"type\":\"integer\",\"maximum\":12}}}", "{n:13}", NULL },
     { "{\"properties\":{\"n\":{\"type\":\"integer\",\"maximum\":12}}}", "{n:1.0}", NULL },
@@ -223,10 +222,8 @@ static const char *const schemas[] = {
     "{\"properties\":{\"odd: key\":{\"type\":\"boolean\"},\"my key\":{\"const\":{\"a b\":[\"\\\"\","
     "1.5,null]}},\"\":{\"type\":\"null\"}},\"required\":[\"odd: key\",\"my key\"],"
     "\"additionalProperties\":false}",
-    "{\"properties\":{\"set\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"anyOf\":[{"
-    "\"enum\":[\"x\","
-    "\"y\\n\",1]},{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}]},\"minItems\":2}},"
-    "\"required\":[\"set\"],"
+    "{\"properties\":{\"set\":{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[\"x\","
+    "\"y\\n\",1,null]},\"minItems\":2}},\"required\":[\"set\"],"
     "\"additionalProperties\":false}",
     "{\"propertyNames\":{\"pattern\":\"^[a-c:]{1,3}$\"},\"maxProperties\":3,\"minProperties\":1,"
     "\"additionalProperties\":{\"type\":\"integer\",\"minimum\":0}}",

@@ -12,6 +12,8 @@ static const char *const constraints[] = {
     "{" DATE ",\"thinking\":true}",
     "{" DATE ",\"in_thought\":true}",
     "{\"json\":true,\"thinking\":true}",
+    "{\"schema\":{\"properties\":{\"a\":{\"type\":\"array\",\"items\":{\"type\":\"integer\"}}},"
+    "\"required\":[\"a\"],\"additionalProperties\":false},\"indent\":true}",
     "{\"regex\":\"[a-c]{2,5}-(caf\xc3\xa9|\\\\d{3})\",\"thinking\":true}",
     "{\"gbnf\":\"root ::= (\\\"ab\\\" | \\\"\xe2\x82\xac\\\" [0-9])+\"}",
 };
@@ -151,6 +153,8 @@ static void check_refusals(void)
         { "{\"gbnf\":\"root ::= missing\"}", "missing" },
         { "{\"schema\":{\"type\":7}}", "type" },
         { "{\"json\":true,\"thinkng\":true}", "thinkng" },
+        { "{\"json\":true,\"indent\":1}", "indent" },
+        { "{\"schema\":{\"unevaluatedProperties\":false}}", "unevaluatedProperties" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct constraint *c = NULL;

@@ -28,6 +28,11 @@ void array_not(struct grammar *g, node shape, struct vec *out);
 bool array_fits(struct grammar *g, node shape, unsigned left);
 bool array_empty(struct grammar *g, node shape);
 
+/* Must the items be different? Fails where that cannot be kept: text that is written must go on
+ * after each item, and whether an object was there is known only at its end. Where the grammar is
+ * lenient the answer is no then. */
+bool array_keeps_unique(struct grammar *g, node shape);
+
 static inline node array_item(const struct array *a, uint32_t i)
 {
     return i < a->n_prefix ? a->prefix[i] : a->rest;

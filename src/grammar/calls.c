@@ -77,11 +77,12 @@ static node behind_call(struct grammar *g, bool many)
 }
 
 enum bz_status grammar_of_calls(struct grammar **out, const struct tool *tools, size_t n, bool many,
-                                struct bz_err *err)
+                                const struct grammar_options *options, struct bz_err *err)
 {
+    const struct grammar_options own = { .lenient = options->lenient };
     struct grammar *g = NULL;
     struct threads v = { 0 };
-    enum bz_status st = grammar_begin(&g, NULL, err);
+    enum bz_status st = grammar_begin(&g, &own, err);
     if (st) return st;
     g->calls = true;
     node below = behind_call(g, many);

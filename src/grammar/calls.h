@@ -18,8 +18,9 @@ struct tool {
     bool strict; /* its arguments keep to `parameters`; else they are any object */
 };
 
-/* A call of one of these, from its tag to its closing tag. With `many` others may follow. */
+/* A call of one of these, from its tag to its closing tag. With `many` others may follow. Of the
+ * options only `lenient` counts: calls are never laid out. */
 enum bz_status grammar_of_calls(struct grammar **out, const struct tool *tools, size_t n, bool many,
-                                struct bz_err *err);
+                                const struct grammar_options *options, struct bz_err *err);
 
 #endif

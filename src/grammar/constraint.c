@@ -16,6 +16,7 @@
 
 struct constraint {
     struct vocab *v;
+    struct grammar_options options;  /* of its schemas */
     struct grammar *content, *calls; /* NULL: free text; no calls */
     bool required;                   /* a call, and no content */
     bool thinking, in_thought;
@@ -44,8 +45,10 @@ static void allow(uint32_t *mask, int32_t token)
 /* Each key once, so that a key that is misspelt is told. */
 static enum bz_status check_keys(const struct json *how, struct bz_err *err)
 {
-    static const char *const known[] = { "schema", "json",     "regex",    "gbnf",      "tools",
-                                         "call",   "one_call", "thinking", "in_thought" };
+    static const char *const known[] = {
+        "schema", "json", "regex",    "gbnf",     "indent",     "lenient",
+        "tools",  "call", "one_call", "thinking", "in_thought",
+    };
     enum { N_KNOWN = sizeof known / sizeof *known };
     if (how->type != JSON_OBJECT)
         return fail(err, BZ_ERR_ARGUMENT, "a constraint is a JSON object");
@@ -85,8 +88,9 @@ static enum bz_status open_schema(struct constraint *c, const struct json *schem
     struct buf text = { 0 };
     if (schema) json_put(&text, schema);
     else buf_puts(&text, "{\"type\":\"object\"}");
-    enum bz_status st = text.failed ? fail_memory(err, text.n)
-                                    : grammar_of_schema(&c->content, buf_str(&text), NULL, err);
+    enum bz_status st = text.failed
+                            ? fail_memory(err, text.n)
+                            : grammar_of_schema(&c->content, buf_str(&text), &c->options, err);
     buf_free(&text);
     return st;
 }
@@ -133,7 +137,7 @@ static enum bz_status open_tools(struct constraint *c, const struct json *list, 
     if (!tools) return fail_memory(err, list->n * sizeof *tools);
     for (const struct json *j = list->child; j && st == BZ_OK; j = j->next)
         st = read_tool(j, &tools[n++], err);
-    if (st == BZ_OK) st = grammar_of_calls(&c->calls, tools, n, !one, err);
+    if (st == BZ_OK) st = grammar_of_calls(&c->calls, tools, n, !one, &c->options, err);
     mem_free(tools);
     return st;
 }
@@ -201,6 +205,8 @@ enum bz_status constraint_open(struct constraint **out, const struct json *how, 
     if (!c) return fail_memory(err, sizeof *c);
     c->v = v;
     enum bz_status st = check_keys(how, err);
+    if (st == BZ_OK) st = read_flag(how, "indent", &c->options.indent, err);
+    if (st == BZ_OK) st = read_flag(how, "lenient", &c->options.lenient, err);
     if (st == BZ_OK) st = open_content(c, how, &free, err);
     if (st == BZ_OK && free && !json_get(how, "tools"))
         st = fail(err, BZ_ERR_ARGUMENT, "a constraint says nothing of content or tools");

@@ -149,14 +149,7 @@ static node make_bare(struct grammar *g, const struct value *v)
 {
     struct store *s = &g->s;
     static const char *const words[] = { "null", "true", "false" };
-    node x = v->number;
-    if (g->calls && x) x = x == number_all(s) ? number_short(s) : re_and2(s, x, number_short(s));
-    if (!g->options.any_form && x) {
-        /* Whole numbers are written without a point where only whole ones are allowed. */
-        node whole = number_integer(s, false);
-        if (!re_live(s, re_and2(s, x, re_not(s, whole))))
-            x = re_and2(s, x, number_integer(s, true));
-    }
+    node x = g->options.any_form ? v->number : number_written(s, v->number);
     if (v->exponents && g->options.any_form) x = re_alt2(s, x, number_exponents(s, v->exponents));
     for (unsigned i = 0; i < 3; i++)
         if (v->literals >> i & 1) x = re_alt2(s, x, re_literal(s, str_of(words[i])));
@@ -316,13 +309,15 @@ static void step_after(struct machine *m, struct thread t, unsigned byte, struct
     if (node_kind(&g->s, state) == OBJECT_STATE) {
         const struct object_info *o = object_info(g, state);
         if (o && byte == '}' && o->may_close) leave(m, t.below, m->pos + 1, out);
-        if (o && byte == ',' && o->may_go_on) begin_member(m, H_COMMA, state, t.below, out);
+        if (o && byte == ',' && o->may_go_on && !t.b) begin_member(m, H_COMMA, state, t.below, out);
     } else {
         const struct array_info *a = array_info(g, state);
         if (a && byte == ']' && a->may_close) leave(m, t.below, m->pos + 1, out);
-        if (a && byte == ',') next_items(m, t, out);
+        if (a && byte == ',' && !t.b) next_items(m, t, out);
     }
 }
+
+/* ---- white space ---- */
 
 /* Where a thread stands that white space does not change. */
 static bool ignores_space(const struct grammar *g, struct thread t)
@@ -332,9 +327,46 @@ static bool ignores_space(const struct grammar *g, struct thread t)
     return g->options.any_form && head != H_RAW && head != H_STRING && head != H_KEY;
 }
 
+/* May an object or array end here? */
+static bool may_close(struct grammar *g, node state)
+{
+    const struct object_info *o = NULL;
+    const struct array_info *a = NULL;
+    if (node_kind(&g->s, state) == OBJECT_STATE) o = object_info(g, state);
+    else a = array_info(g, state);
+    return (o && o->may_close) || (a && a->may_close);
+}
+
+/* The space of a layout: one, or a line break and some more. Behind a value it only stands before a
+ * bracket. */
+static void step_gap(struct machine *m, struct thread t, unsigned byte, struct threads *out)
+{
+    bool after = thread_head(t) == H_AFTER;
+    uint32_t gap = after ? t.b : t.c;
+    if (after && !may_close(m->g, thread_a(t))) return;
+    if (thread_head(t) == H_VALUE && !thread_a(t)) return; /* before all of the text */
+    if (byte == '\n' && gap == NO_GAP) gap = GAP_LINE;
+    else if (byte == ' ' && gap == NO_GAP) gap = GAP_SPACE;
+    else if (byte == ' ' && gap >= GAP_LINE && gap < GAP_LINE + MAX_GAP) gap++;
+    else return;
+    *(after ? &t.b : &t.c) = gap;
+    threads_put(m->g, out, t);
+}
+
+bool machine_has_gap(const struct grammar *g, enum head head)
+{
+    return g->options.indent && !g->options.any_form &&
+           (head == H_VALUE || head == H_OBJECT || head == H_COMMA || head == H_ARRAY ||
+            head == H_AFTER);
+}
+
 void machine_step(struct machine *m, struct thread t, unsigned byte, struct threads *out)
 {
     struct grammar *g = m->g;
+    if (is_space(byte) && machine_has_gap(g, thread_head(t))) {
+        step_gap(m, t, byte, out);
+        return;
+    }
     if (is_space(byte) && ignores_space(g, t)) {
         threads_put(g, out, t);
         return;

@@ -27,11 +27,17 @@ enum head {
     H_CLOSE,  /* before the closing tag of a call */
 };
 
+/* Where text is laid out, c of H_VALUE, H_OBJECT, H_COMMA and H_ARRAY and b of H_AFTER are the space
+ * that was taken: enum gap. */
 struct thread {
     uint32_t head; /* enum head << 28 | a */
     uint32_t b, c;
     node below; /* CONFIG */
 };
+
+enum gap { NO_GAP, GAP_SPACE, GAP_LINE /* and one more for each space behind the line break */ };
+
+enum { MAX_GAP = 32 }; /* spaces behind a line break */
 
 enum { THREAD_WORDS = sizeof(struct thread) / sizeof(uint32_t), HEAD_SHIFT = 28 };
 
@@ -69,6 +75,9 @@ struct machine {
     size_t pos;          /* its place */
     struct doubt *doubt; /* of a walk; else NULL */
 };
+
+/* Does the layout allow space here? */
+bool machine_has_gap(const struct grammar *g, enum head head);
 
 /* The threads that t becomes, appended to out. */
 void machine_step(struct machine *m, struct thread t, unsigned byte, struct threads *out);
@@ -136,7 +145,7 @@ node array_state(struct grammar *g, node shape, unsigned left);
 const struct array_info *array_info(struct grammar *g, node state);
 /* Can it be finished? For text that is checked: perhaps. */
 bool array_live(struct grammar *g, node state);
-bool array_is_unique(const struct grammar *g, node state);
+bool array_is_unique(struct grammar *g, node state);
 /* The state once its last item, text[from..end), is known; 0: the item was there before. */
 node array_item_ends(struct machine *m, node state, size_t from, size_t end);
 /* The text from a place on is needed. False: there is none, and the thread must end. */

@@ -12,7 +12,10 @@
 
 enum { S_SHAPE, S_LEFT, S_COUNT, S_TEXTS, S_NUMBERS, S_LITERALS, S_OTHERS, S_FOUND };
 
-enum { MAX_DEEP = 200, MAX_DISTINCT = 1000, STATE_BUSY = 1 };
+enum { MAX_DEEP = 200, MAX_DISTINCT = 1000 };
+
+/* Flags of an ARRAY_STATE; of an ARRAY. */
+enum { STATE_BUSY = 1, UNIQUE = 1, NOT_UNIQUE = 2 };
 
 node array_state(struct grammar *g, node shape, unsigned left)
 {
@@ -26,32 +29,7 @@ node array_state(struct grammar *g, node shape, unsigned left)
     return x;
 }
 
-bool array_is_unique(const struct grammar *g, node state)
-{
-    return node_kind(&g->s, state) == ARRAY_STATE &&
-           array_read(g, node_words(&g->s, state)[S_SHAPE]).unique;
-}
-
-/* ---- choices ---- */
-
-/* One choice being made: the item's formula, and which `contains` it counts for. */
-struct draft {
-    struct grammar *g;
-    struct array a;
-    const uint32_t *w;
-    struct vec found; /* the counts behind this item */
-    struct vec *out;
-};
-
-/* The number of items beyond which nothing depends on it. */
-static uint32_t horizon(const struct array *a)
-{
-    uint32_t n = a->n_prefix > a->least ? a->n_prefix : a->least;
-    if (a->most != UINT32_MAX && a->most > n) n = a->most;
-    for (uint32_t i = 0; i < a->n_contains; i++)
-        if (a->contains[i].from > n) n = a->contains[i].from;
-    return n;
-}
+/* ---- items that must be different ---- */
 
 /* How many different items of f there still are, counted up to `most`. */
 static uint32_t count_distinct(struct grammar *g, node f, const uint32_t *w, uint32_t most)
@@ -68,6 +46,66 @@ static uint32_t count_distinct(struct grammar *g, node f, const uint32_t *w, uin
     return n < most ? n : most;
 }
 
+/* Where text is written: can each item be chosen, whatever those before it are? */
+static bool can_differ(struct grammar *g, const struct array *a)
+{
+    const uint32_t none[S_FOUND] = { 0 };
+    if (a->n_contains) return false;
+    for (uint32_t i = 0; i <= a->n_prefix && i < a->most; i++) {
+        node f = array_item(a, i);
+        struct value v = value_read(g, f_value(g, f));
+        if (v.n_objects || v.n_arrays) return false;
+        if (i < a->n_prefix && count_distinct(g, f, none, i + 1) <= i) return false;
+    }
+    return true;
+}
+
+bool array_keeps_unique(struct grammar *g, node shape)
+{
+    struct array a = array_read(g, shape);
+    uint8_t *flags = &g->s.nodes[shape].flags;
+    if (!a.unique || g->options.any_form) return a.unique;
+    if (!(*flags & (UNIQUE | NOT_UNIQUE))) {
+        bool differ = can_differ(g, &a);
+        flags = &g->s.nodes[shape].flags;
+        if (!differ && !g->options.lenient)
+            store_fail(&g->s, BZ_ERR_UNSUPPORTED,
+                       a.n_contains ? "uniqueItems beside contains is not supported"
+                                    : "uniqueItems is supported for items that are texts, numbers "
+                                      "and literals, of enough different ones");
+        *flags |= differ ? UNIQUE : NOT_UNIQUE;
+    }
+    return *flags & UNIQUE;
+}
+
+bool array_is_unique(struct grammar *g, node state)
+{
+    return node_kind(&g->s, state) == ARRAY_STATE &&
+           array_keeps_unique(g, node_words(&g->s, state)[S_SHAPE]);
+}
+
+/* ---- choices ---- */
+
+/* One choice being made: the item's formula, and which `contains` it counts for. */
+struct draft {
+    struct grammar *g;
+    struct array a;
+    const uint32_t *w;
+    bool unique;
+    struct vec found; /* the counts behind this item */
+    struct vec *out;
+};
+
+/* The number of items beyond which nothing depends on it. */
+static uint32_t horizon(const struct array *a)
+{
+    uint32_t n = a->n_prefix > a->least ? a->n_prefix : a->least;
+    if (a->most != UINT32_MAX && a->most > n) n = a->most;
+    for (uint32_t i = 0; i < a->n_contains; i++)
+        if (a->contains[i].from > n) n = a->contains[i].from;
+    return n;
+}
+
 static void put_choice(struct draft *d, node f)
 {
     struct grammar *g = d->g;
@@ -76,7 +114,7 @@ static void put_choice(struct draft *d, node f)
     bool exact = !g->options.any_form;
     visit(g);
     if (!f_fits(g, f, d->w[S_LEFT])) return;
-    if (exact && d->a.unique && !count_distinct(g, f, d->w, 1)) return;
+    if (exact && d->unique && !count_distinct(g, f, d->w, 1)) return;
     vec_put(s, &w, d->w, S_FOUND);
     vec_put(s, &w, d->found.w, d->found.n);
     if (!s->status && w.w[S_COUNT] < horizon(&d->a)) w.w[S_COUNT]++;
@@ -118,6 +156,7 @@ const struct array_info *array_info(struct grammar *g, node state)
     struct vec out = { 0 };
     struct draft d = { .g = g, .w = node_words(&g->s, state), .out = &out };
     d.a = array_read(g, d.w[S_SHAPE]);
+    d.unique = array_is_unique(g, state);
     vec_put(&g->s, &d.found, d.w + S_FOUND, d.a.n_contains);
     if (d.w[S_COUNT] < d.a.most) choose(&d, 0, array_item(&d.a, d.w[S_COUNT]));
     i = store_alloc(&g->s, sizeof *i / 4 + out.n);
@@ -142,8 +181,8 @@ static bool can_reach_least(struct grammar *g, const struct array *a, const uint
         if (!f_fits(g, a->prefix[at], w[S_LEFT])) return false;
     if (at >= a->least) return true;
     if (missing > MAX_DISTINCT) missing = MAX_DISTINCT;
-    return f_fits(g, a->rest, w[S_LEFT]) &&
-           (!a->unique || count_distinct(g, a->rest, w, missing) >= missing);
+    return f_fits(g, a->rest, w[S_LEFT]) && (!array_keeps_unique(g, w[S_SHAPE]) ||
+                                             count_distinct(g, a->rest, w, missing) >= missing);
 }
 
 /* A step that leads back to where it began is of no use. */

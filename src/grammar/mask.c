@@ -81,7 +81,10 @@ static uint32_t key_bytes(struct grammar *g, node lifted, unsigned char *out)
 
 uint32_t mask_first_bytes(struct grammar *g, struct thread t, unsigned char out[32])
 {
-    uint32_t n = g->options.any_form ? add_all(out, 0, " \n\r\t") : 0;
+    bool gap = machine_has_gap(g, thread_head(t));
+    uint32_t n = g->options.any_form ? add_all(out, 0, " \n\r\t")
+                 : gap               ? add_all(out, 0, " \n")
+                                     : 0;
     const struct object_info *o;
     switch (thread_head(t)) {
     case H_COLON: return add_all(out, n, ":");

@@ -275,17 +275,23 @@ static void put_way(struct matcher *m, const struct vec *v, uint32_t i, size_t n
         m->text.data[--at] = (char)reached_at(v, k)->byte;
 }
 
+/* Escapes and what is not ASCII have many states on their way to a character that is as good as
+ * others: they are only followed where others lead to nothing new. */
 static void reach_next(struct matcher *m, struct vec *v, uint32_t i, size_t n)
 {
     node config = reached_at(v, i)->config;
-    uint32_t n_threads;
+    uint32_t n_threads, before = v->n;
     const struct thread *t = config_threads(m->g, config, &n_threads);
     put_way(m, v, i, n);
-    for (unsigned byte = 0; byte < 256 && make_room(m); byte++) {
+    for (unsigned k = 0; k < 512 && make_room(m); k++) {
         struct machine machine = { m->g, m->text.data, m->text.n, NULL };
+        unsigned byte = k & 255;
+        bool simple = byte < 0x80 && byte != '\\';
+        if (k == 256 && v->n > before) break;
+        if (simple != (k < 256)) continue;
         m->text.data[m->text.n] = (char)byte;
         m->next.n = 0;
-        for (uint32_t k = 0; k < n_threads; k++) machine_step(&machine, t[k], byte, &m->next);
+        for (uint32_t x = 0; x < n_threads; x++) machine_step(&machine, t[x], byte, &m->next);
         if (m->next.n) reach(m, v, config_of(m->g, &m->next), i, byte);
     }
 }

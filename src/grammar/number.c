@@ -6,9 +6,11 @@
  */
 #include "grammar/number.h"
 
+#include <stdio.h>
+
 #include "grammar/regex.h"
 
-enum { MAX_DIGITS = 1200 };
+enum { MAX_DIGITS = 1200, MAX_FEW = 40 /* numbers that are written in one spelling */ };
 
 static node compiled(struct store *s, const char *pattern)
 {
@@ -19,11 +21,6 @@ node number_all(struct store *s)
 {
     if (!s->number) s->number = compiled(s, "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?");
     return s->number;
-}
-
-node number_short(struct store *s)
-{
-    return compiled(s, "-?(?:0|[1-9][0-9]{0,307})(?:\\.[0-9]+)?");
 }
 
 node number_integer(struct store *s, bool plain)
@@ -104,10 +101,20 @@ bool decimal_read(struct decimal *d, struct str text)
     return ok;
 }
 
-static void refuse(struct store *s, const struct decimal *d, struct str text)
+/* Read a number of the schema, or fail. */
+static bool read_bound(struct store *s, struct decimal *d, struct str text)
 {
-    if (d->digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
-    else store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits", STR_ARG(text));
+    if (!decimal_read(d, text)) {
+        if (d->digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
+        else
+            store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits",
+                       (int)(text.n > 60 ? 60 : text.n), text.p);
+        return false;
+    }
+    uint32_t behind = (uint32_t)(d->digits.n - d->n_whole);
+    if (d->n_whole > s->n_whole) s->n_whole = (uint32_t)d->n_whole;
+    if (behind > s->n_fraction) s->n_fraction = behind;
+    return true;
 }
 
 static bool is_zero(const struct decimal *d)
@@ -217,10 +224,7 @@ static bool cmp_nullable(const struct store *s, const uint32_t *w)
 static node at_least(struct store *s, struct str bound, bool strictly)
 {
     struct decimal d;
-    if (!decimal_read(&d, bound)) {
-        refuse(s, &d, bound);
-        return 0;
-    }
+    if (!read_bound(s, &d, bound)) return 0;
     node x = cmp_start(s, &d, strictly);
     buf_free(&d.digits);
     return x;
@@ -266,10 +270,7 @@ node number_at_most(struct store *s, struct str bound, bool strictly, unsigned *
 node number_equal(struct store *s, struct str value)
 {
     struct decimal d;
-    if (!decimal_read(&d, value)) {
-        refuse(s, &d, value);
-        return 0;
-    }
+    if (!read_bound(s, &d, value)) return 0;
     struct str whole = { d.digits.data, d.n_whole },
                rest = { d.digits.data + d.n_whole, d.digits.n - d.n_whole };
     node zeros = re_rep(s, re_range(s, '0', '0'), rest.n ? 0 : 1, RE_INF);
@@ -308,7 +309,7 @@ node number_multiple(struct store *s, struct str of)
 {
     struct decimal d;
     if (!decimal_read(&d, of)) {
-        if (d.digits.failed) refuse(s, &d, of);
+        if (d.digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
         return 0;
     }
     uint64_t m = 0;
@@ -318,7 +319,27 @@ node number_multiple(struct store *s, struct str of)
     uint32_t behind = (uint32_t)(d.digits.n - d.n_whole);
     buf_free(&d.digits);
     if (!ok) return 0;
+    if (behind > s->n_fraction) s->n_fraction = behind;
     return re_and2(s, number_all(s), re_mod(s, (uint32_t[]) { (uint32_t)m, 0, behind, 0 }));
+}
+
+/* ---- writing ---- */
+
+node number_written(struct store *s, node x)
+{
+    char whole[64], any[128];
+    uint32_t before = s->n_whole >= MAX_WRITTEN ? s->n_whole + 1 : MAX_WRITTEN,
+             behind = s->n_fraction >= MAX_WRITTEN ? s->n_fraction + 1 : MAX_WRITTEN;
+    snprintf(whole, sizeof whole, "-?(?:0|[1-9][0-9]{0,%u})", before - 1);
+    snprintf(any, sizeof any, "%s(?:\\.[0-9]{1,%u})?", whole, behind);
+    node integer = number_integer(s, false);
+    if (x == 0) return 0;
+    if (x == number_all(s)) return compiled(s, any);
+    if (x == re_and2(s, number_all(s), integer)) return compiled(s, whole);
+    node few = re_and2(s, x, number_canonical(s));
+    if (re_count(s, few, MAX_FEW + 1) <= MAX_FEW) return few;
+    bool is_whole = !re_live(s, re_and2(s, x, re_not(s, integer)));
+    return re_and2(s, x, compiled(s, is_whole ? whole : any));
 }
 
 /* ---- both as expressions ---- */

@@ -19,10 +19,15 @@ enum exponents {
 };
 
 node number_all(struct store *s);                 /* every number, without an exponent */
-node number_short(struct store *s);               /* that any reader can hold as a double */
 node number_integer(struct store *s, bool plain); /* whole ones; not plain: 1.0 is one too */
 
 node number_canonical(struct store *s); /* one text of each number */
+
+/* How a number of the set x is written: few different numbers in one spelling, whole ones without a
+ * point, and at most MAX_WRITTEN digits before and behind the point, or one more than the longest
+ * number of the schema has. x has none of these only if it is empty. */
+enum { MAX_WRITTEN = 20 };
+node number_written(struct store *s, node x);
 
 /* Texts with exponents of these forms (enum exponents). */
 node number_exponents(struct store *s, unsigned forms);

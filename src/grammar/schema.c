@@ -61,6 +61,17 @@ void reader_place(struct reader *r, const char *keyword)
     put_place(r, keyword, sentence);
 }
 
+bool reader_leaves_out(struct reader *r, const char *keyword, enum bz_status before)
+{
+    struct grammar *g = r->g;
+    reader_place(r, keyword);
+    if (before || !g->s.status || g->s.status == BZ_ERR_MEMORY || !g->options.lenient) return false;
+    g->s.status = BZ_OK;
+    g->placed = false;
+    g->n_visits = 0;
+    return true;
+}
+
 uint32_t reader_count(struct reader *r, const char *keyword, uint32_t otherwise)
 {
     const struct json *j = json_get(r->j, keyword);
@@ -285,8 +296,10 @@ static void refuse(struct reader *r)
                                                "$recursiveRef", "$dynamicRef" };
     for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
         const struct json *j = json_get(r->j, unsupported[i]);
+        enum bz_status before = r->g->s.status;
         if (j && r->draft >= DRAFT_2019 && !(j->type == JSON_BOOL && j->boolean))
             reader_fail(r, unsupported[i], "this keyword is not supported");
+        reader_leaves_out(r, unsupported[i], before);
     }
 }
 
@@ -301,7 +314,7 @@ node schema_value(struct grammar *g, const uint32_t *w)
         if (ref->type != JSON_STRING) reader_fail(&r, "$ref", "not a text");
         else vec_push(&g->s, &all, reader_ref(&r, ref->text));
     }
-    node v = value_all(g);
+    node v = value_all(g), own;
     if (!ref || r.draft >= DRAFT_2019) {
         refuse(&r);
         v = own_value(&r);
@@ -311,8 +324,10 @@ node schema_value(struct grammar *g, const uint32_t *w)
         reader_place(&r, "schema");
         read_combined(&r, &all);
     }
+    enum bz_status before = g->s.status;
+    own = v;
     v = f_restrict(g, v, f_and(g, all.w, all.n));
-    reader_place(&r, "schema");
+    if (reader_leaves_out(&r, "schema", before)) v = own;
     vec_free(&all);
     return v;
 }
@@ -368,6 +383,17 @@ static void add_parts(struct grammar *g, node value, struct vec *out)
     }
 }
 
+/* uniqueItems of the arrays of a formula: the first schema in it is the place to name. */
+static void check_unique(struct grammar *g, node f, node value)
+{
+    struct value v = value_read(g, value);
+    for (uint32_t i = 0; i < v.n_arrays; i++) array_keeps_unique(g, v.arrays[i]);
+    while (node_kind(&g->s, f) == F_AND) f = node_words(&g->s, f)[0];
+    if (node_kind(&g->s, f) != F_SCHEMA) return;
+    struct reader r = { .g = g, .j = get_pointer(node_words(&g->s, f)) };
+    reader_place(&r, "uniqueItems");
+}
+
 void schema_check(struct grammar *g, node f)
 {
     enum { F_CHECKED = 16 };
@@ -377,7 +403,9 @@ void schema_check(struct grammar *g, node f)
         node x = todo.w[--todo.n];
         if (g->s.nodes[x].flags & F_CHECKED) continue;
         g->s.nodes[x].flags |= F_CHECKED;
-        add_parts(g, f_value(g, x), &todo);
+        node v = f_value(g, x);
+        if (!g->s.status) check_unique(g, x, v);
+        add_parts(g, v, &todo);
     }
     vec_free(&todo);
 }

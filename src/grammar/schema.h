@@ -41,6 +41,9 @@ __attribute__((format(printf, 3, 4))) void reader_fail(struct reader *r, const c
                                                        const char *fmt, ...);
 /* The failure of another module gets the place in front. */
 void reader_place(struct reader *r, const char *keyword);
+/* Did a keyword fail that is left out, since the reading is lenient? Then nothing has failed. False
+ * if something had failed `before` it was read. */
+bool reader_leaves_out(struct reader *r, const char *keyword, enum bz_status before);
 /* A keyword that is a whole number, or `otherwise`. */
 uint32_t reader_count(struct reader *r, const char *keyword, uint32_t otherwise);
 

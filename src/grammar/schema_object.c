@@ -15,8 +15,9 @@ static void read_group(struct reader *r, struct vec *patterns, node *other)
                       *rest = json_get(r->j, "additionalProperties");
     *other = rest ? reader_sub(r, rest) : f_true(r->g);
     for (const struct json *c = j ? j->child : NULL; c; c = c->next) {
+        enum bz_status before = r->g->s.status;
         node re = regex_search(&r->g->s, c->key);
-        reader_place(r, "patternProperties");
+        if (reader_leaves_out(r, "patternProperties", before)) continue;
         vec_put(&r->g->s, patterns, (uint32_t[]) { re, reader_sub(r, c) }, 2);
     }
 }

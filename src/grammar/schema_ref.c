@@ -248,8 +248,10 @@ node reader_ref(struct reader *r, struct str ref)
         else j = find_anchor(g, in->json, unescape(g, fragment), in->draft);
     }
     if (!j) {
+        enum bz_status before = g->s.status;
         reader_fail(r, "$ref", "\"%.*s\" leads to nothing in this document",
                     (int)(ref.n > 150 ? 150 : ref.n), ref.p);
+        reader_leaves_out(r, "$ref", before);
         return f_true(g);
     }
     struct reader at = { g, j, to, g->set.resources[to].draft };

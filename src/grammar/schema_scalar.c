@@ -16,14 +16,14 @@ node reader_text(struct reader *r)
     node x = least > most ? 0 : re_rep(s, re_any(s), least, most);
     if (pattern && pattern->type != JSON_STRING) reader_fail(r, "pattern", "not a text");
     if (pattern && pattern->type == JSON_STRING) {
+        enum bz_status before = s->status;
         node p = regex_search(s, pattern->text);
-        reader_place(r, "pattern");
-        x = re_and2(s, x, p);
+        if (!reader_leaves_out(r, "pattern", before)) x = re_and2(s, x, p);
     }
     if (format && format->type == JSON_STRING) {
+        enum bz_status before = s->status;
         node f = format_text(s, format->text);
-        reader_place(r, "format");
-        if (f) x = re_and2(s, x, f);
+        if (!reader_leaves_out(r, "format", before) && f) x = re_and2(s, x, f);
     }
     return x;
 }
@@ -59,10 +59,13 @@ node reader_number(struct reader *r, unsigned *forms)
     if (above) x = re_and2(s, x, number_at_least(s, above->text, true, forms));
     if (below) x = re_and2(s, x, number_at_most(s, below->text, true, forms));
     if (of) {
+        enum bz_status before = s->status;
         node m = number_multiple(s, of->text);
         if (!m) reader_fail(r, "multipleOf", "not a positive number of at most nine digits");
-        x = re_and2(s, x, m);
-        *forms = 0;
+        if (!reader_leaves_out(r, "multipleOf", before)) {
+            x = re_and2(s, x, m);
+            *forms = 0;
+        }
     }
     return x;
 }

@@ -82,9 +82,10 @@ struct store {
     size_t max_words;
     struct rule *rules; /* of RE_RULE */
     uint32_t n_rules, rules_cap;
-    node number;                 /* number_all, once it was asked for */
-    uint32_t n_rows;             /* of lifted states (lift.h) */
-    uint32_t depth, stamp, work; /* of walks through expressions */
+    node number;                  /* number_all, once it was asked for */
+    uint32_t n_whole, n_fraction; /* digits of the longest number so far */
+    uint32_t n_rows;              /* of lifted states (lift.h) */
+    uint32_t depth, stamp, work;  /* of walks through expressions */
     enum bz_status status;
     struct bz_err err;
 };
