@@ -101,9 +101,10 @@ void array_not(struct grammar *g, node shape, struct vec *out)
         store_fail(&g->s, BZ_ERR_UNSUPPORTED, "the complement of uniqueItems is not supported");
     for (uint32_t i = 0; i < a.n_prefix; i++) {
         vec_push(&g->s, &prefix, f_not(g, a.prefix[i]));
+        if (g->s.status) break;
         struct array b = { prefix.w, i + 1, 0, f_true(g), NULL, i + 1, UINT32_MAX, false };
         if (node_kind(&g->s, a.prefix[i]) != F_TRUE) vec_push(&g->s, out, array_put(g, &b));
-        if (!g->s.status) prefix.w[i] = f_true(g);
+        prefix.w[i] = f_true(g);
     }
     vec_free(&prefix);
     if (node_kind(&g->s, a.rest) != F_TRUE)

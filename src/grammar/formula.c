@@ -11,9 +11,9 @@ enum {
     MAX_OPEN = 100,    /* formulas opened inside one another */
 };
 
-/* F_KNOWN: its height is known, else only that it is not below `height`. F_ROUGHLY: it has a value
- * as far as one can tell while formulas are being opened. */
-enum flag { F_KNOWN = 1, F_ROUGHLY = 2, F_BUSY = 4 };
+/* F_KNOWN: its height is known, else only that it is not below `height`. F_EMPTY and F_FULL: it has
+ * no value; it has one, as far as one can tell while formulas are being opened. */
+enum flag { F_KNOWN = 1, F_EMPTY = 2, F_FULL = 4, F_BUSY = 8, F_LOOKING = 32 };
 
 enum { TOO_HIGH = 255 }; /* the height of what has no value */
 
@@ -174,7 +174,8 @@ unsigned f_most(const struct grammar *g)
     return g->options.any_form ? MAX_LEVELS : MAX_HEIGHT;
 }
 
-/* While formulas are being opened only their shapes can be looked at, not the states of texts. */
+/* Only shapes are looked at, and not the states of texts: for text that is checked, and while
+ * formulas are being opened. */
 static bool is_rough(const struct grammar *g)
 {
     return g->options.any_form || g->n_open > 0;
@@ -183,6 +184,7 @@ static bool is_rough(const struct grammar *g)
 static bool has_value(struct grammar *g, node f, unsigned left)
 {
     struct value v = value_read(g, f_value(g, f));
+    bool rough = is_rough(g);
     if (g->s.status || g->hit_open) return true;
     if (v.literals || (v.exponents && g->options.any_form)) return true;
     if (re_live(&g->s, v.number) || re_live(&g->s, v.text)) return true;
@@ -192,44 +194,72 @@ static bool has_value(struct grammar *g, node f, unsigned left)
     }
     for (uint32_t i = 0; i < v.n_arrays; i++)
         if (array_fits(g, v.arrays[i], left) &&
-            (is_rough(g) || array_live(g, array_state(g, v.arrays[i], left - 1))))
+            (rough || array_live(g, array_state(g, v.arrays[i], left - 1))))
             return true;
     for (uint32_t i = 0; i < v.n_objects; i++)
         if (object_fits(g, v.objects[i], left) &&
-            (is_rough(g) || object_live(g, object_state(g, v.objects[i], left - 1))))
+            (rough || object_live(g, object_state(g, v.objects[i], left - 1))))
             return true;
     return false;
 }
 
+/* A formula that is being looked at counts as empty: a value that must hold a value of its own kind
+ * is never finished. Answers that rest on that are not kept, but for the outermost. A formula that
+ * is just being opened is not known yet; it counts as not empty, and that is not kept either. */
+static bool looks_full(struct grammar *g, node f)
+{
+    unsigned flags = g->s.nodes[f].flags;
+    if (flags & F_FULL) return true;
+    if (flags & F_LOOKING) {
+        g->hit_looking = true;
+        return false;
+    }
+    if (g->n_looking == 0) g->n_looks = 0;
+    if (g->n_looks++ > MAX_LOOKS || g->n_looking > MAX_LOOKING) return true;
+    bool open_before = g->hit_open, looking_before = g->hit_looking;
+    g->hit_open = g->hit_looking = false;
+    g->s.nodes[f].flags |= F_LOOKING;
+    g->n_looking++;
+    bool full = has_value(g, f, MAX_LEVELS);
+    g->n_looking--;
+    g->s.nodes[f].flags &= (uint8_t)~F_LOOKING;
+    bool sure = !g->s.status && !g->hit_open;
+    if (full && sure) g->s.nodes[f].flags |= F_FULL;
+    if (!full && sure && (!g->hit_looking || !g->n_looking)) g->s.nodes[f].flags |= F_EMPTY;
+    g->hit_looking = g->n_looking && (looking_before || (g->hit_looking && !full));
+    g->hit_open = open_before;
+    return full;
+}
+
 /* One more level at a time, so that a question only leads to questions with fewer levels: it never
- * leads back to itself. A formula that is just being opened is not known yet: it counts as not
- * empty, and what rests on that is not kept. */
-bool f_fits(struct grammar *g, node f, unsigned left)
+ * leads back to itself. */
+static bool fits_exactly(struct grammar *g, node f, unsigned left)
 {
     struct node_info *i = &g->s.nodes[f];
-    enum kind kind = node_kind(&g->s, f);
-    if (kind == F_TRUE || kind == F_FALSE || g->s.status) return kind != F_FALSE;
-    if (i->flags & F_ROUGHLY && is_rough(g)) return true;
     if (g->n_looking == 0) g->n_looks = 0;
     if (g->n_looking >= MAX_LOOKING) return true;
-    bool open_before = g->hit_open, limited_before = g->limited, found = false;
+    bool limited_before = g->limited, found = false;
     g->n_looking++;
-    for (; !(i->flags & F_KNOWN) && i->height <= left && !found; i = &g->s.nodes[f]) {
+    while (!(i->flags & F_KNOWN) && i->height <= left && !g->s.status) {
         unsigned height = i->height;
-        g->hit_open = g->limited = false;
+        g->limited = false;
         found = g->n_looks++ > MAX_LOOKS || has_value(g, f, height);
-        bool sure = !g->s.status && !g->hit_open;
         i = &g->s.nodes[f];
-        if (found && sure) i->flags |= is_rough(g) && !g->options.any_form ? F_ROUGHLY : F_KNOWN;
-        if (found) break;
-        i->height = (uint8_t)(g->limited ? height + 1 : TOO_HIGH);
-        if (!g->limited) i->flags |= F_KNOWN;
+        if (!found) i->height = (uint8_t)(g->limited ? height + 1 : TOO_HIGH);
+        if (found || i->height == TOO_HIGH) i->flags |= F_KNOWN;
     }
     g->n_looking--;
-    found |= i->flags & F_KNOWN && i->height <= left;
-    g->hit_open = open_before;
+    found = g->s.status || (i->flags & F_KNOWN && i->height <= left);
     g->limited = limited_before || (!found && i->height < TOO_HIGH);
     return found;
+}
+
+bool f_fits(struct grammar *g, node f, unsigned left)
+{
+    enum kind kind = node_kind(&g->s, f);
+    if (kind == F_TRUE || kind == F_FALSE || g->s.status) return kind != F_FALSE;
+    if (g->s.nodes[f].flags & F_EMPTY) return false;
+    return is_rough(g) ? looks_full(g, f) : fits_exactly(g, f, left);
 }
 
 void visit(struct grammar *g)

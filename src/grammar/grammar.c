@@ -14,6 +14,7 @@ enum bz_status grammar_begin(struct grammar **out, const struct grammar_options 
         return fail_memory(err, sizeof *g);
     }
     if (options) g->options = *options;
+    if (g->options.any_form) g->s.max_search = SEARCH_CHECKED;
     *out = g;
     return BZ_OK;
 }

@@ -43,11 +43,11 @@ struct grammar {
     const struct vocab *masks_of; /* the vocabulary that they are for */
     /* Of f_value and f_fits: how deep they are inside one another, and what they came upon. */
     uint32_t n_open, n_looking, n_looks;
-    uint32_t n_searching; /* states of arrays that are looked at, inside one another */
-    bool hit_open;        /* a formula that is just being opened */
-    bool limited;         /* more levels could change the answer */
-    bool placed;          /* the failure says where in the schema */
-    uint32_t n_visits;    /* alternatives combined so far */
+    uint32_t n_searching;       /* states of arrays that are looked at, inside one another */
+    bool hit_open, hit_looking; /* a formula that is being opened, or looked at */
+    bool limited;               /* more levels could change the answer */
+    bool placed;                /* the failure says where in the schema */
+    uint32_t n_visits;          /* alternatives combined so far */
 };
 
 /* A grammar without a text yet; then it is handed over if nothing failed, else closed. */

@@ -38,7 +38,7 @@ const struct thread *config_threads(const struct grammar *g, node config, uint32
 }
 
 /* How many levels there are below and here; kept in the node. */
-static uint32_t levels(const struct grammar *g, node config)
+uint32_t config_levels(const struct grammar *g, node config)
 {
     return g->s.nodes[config].aux;
 }
@@ -46,7 +46,7 @@ static uint32_t levels(const struct grammar *g, node config)
 /* Where a text is checked all values share one number, so that they share states too. */
 unsigned machine_left(const struct grammar *g, node below)
 {
-    uint32_t n = levels(g, below), most = f_most(g);
+    uint32_t n = config_levels(g, below), most = f_most(g);
     if (n > MAX_LEVELS) return 0;
     return g->options.any_form || MAX_LEVELS + 1 - n > most ? most : MAX_LEVELS + 1 - n;
 }
@@ -55,7 +55,7 @@ static node put_config(struct grammar *g, const struct thread *t, uint32_t n)
 {
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (levels(g, t[i].below) > deepest) deepest = levels(g, t[i].below);
+        if (config_levels(g, t[i].below) > deepest) deepest = config_levels(g, t[i].below);
     node x = store_put(&g->s, CONFIG, (const uint32_t *)t, n * THREAD_WORDS);
     if (!g->s.status) g->s.nodes[x].aux = deepest + 1;
     return x;

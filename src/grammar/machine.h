@@ -17,7 +17,7 @@ enum head {
     H_RAW,    /* text of its own: a is LIFTED. It ends where it may and something else follows. */
     H_STRING, /* inside a JSON string: a is LIFTED */
     H_VALUE,  /* before a value of formula b. a: state that goes on behind it, 0: none */
-    H_AFTER,  /* behind a value in an object or array. a: state; c: text position + 1 of an item */
+    H_AFTER,  /* behind a value in an object or array. a: state; c: position of an item + 1 */
     H_OBJECT, /* behind '{'. a: state */
     H_COMMA,  /* behind ',' in an object, before a quoted key. a: state */
     H_KEY,    /* inside a key. a: state, b: LIFTED of a RE_TUPLE, c: text position of the key */
@@ -27,8 +27,8 @@ enum head {
     H_CLOSE,  /* before the closing tag of a call */
 };
 
-/* Where text is laid out, c of H_VALUE, H_OBJECT, H_COMMA and H_ARRAY and b of H_AFTER are the space
- * that was taken: enum gap. */
+/* Where text is laid out, the space that was taken is c of H_VALUE, H_OBJECT, H_COMMA and H_ARRAY,
+ * and b of H_AFTER: enum gap. */
 struct thread {
     uint32_t head; /* enum head << 28 | a */
     uint32_t b, c;
@@ -90,6 +90,8 @@ void threads_merge(struct grammar *g, struct threads *v);
 node config_of(struct grammar *g, struct threads *v); /* merged */
 node config_one(struct grammar *g, struct thread t);
 const struct thread *config_threads(const struct grammar *g, node config, uint32_t *n);
+/* How deep its values are inside one another. */
+uint32_t config_levels(const struct grammar *g, node config);
 bool config_may_end(const struct grammar *g, node config);
 
 static inline bool is_space(unsigned byte)
@@ -120,6 +122,8 @@ node object_state(struct grammar *g, node shape, unsigned left);
 const struct object_info *object_info(struct grammar *g, node state);
 /* Can it be finished? For text that is checked: perhaps. */
 bool object_live(struct grammar *g, node state);
+/* How much must still come before it may close: 0, if it may. */
+uint32_t object_missing(struct grammar *g, node state);
 /* Can this become a key? */
 bool object_key_lives(struct grammar *g, node state, node lifted);
 /* States of which one node is the same have the same names that are in no member. */
@@ -145,6 +149,7 @@ node array_state(struct grammar *g, node shape, unsigned left);
 const struct array_info *array_info(struct grammar *g, node state);
 /* Can it be finished? For text that is checked: perhaps. */
 bool array_live(struct grammar *g, node state);
+uint32_t array_missing(struct grammar *g, node state);
 bool array_is_unique(struct grammar *g, node state);
 /* The state once its last item, text[from..end), is known; 0: the item was there before. */
 node array_item_ends(struct machine *m, node state, size_t from, size_t end);

@@ -205,6 +205,16 @@ bool array_live(struct grammar *g, node state)
     return !i || i->may_close || i->n > 0;
 }
 
+uint32_t array_missing(struct grammar *g, node state)
+{
+    const uint32_t *w = node_words(&g->s, state);
+    struct array a = array_read(g, w[S_SHAPE]);
+    uint32_t n = w[S_COUNT] < a.least ? a.least - w[S_COUNT] : 0;
+    for (uint32_t k = 0; k < a.n_contains; k++)
+        if (w[S_FOUND + k] < a.contains[k].least) n += a.contains[k].least - w[S_FOUND + k];
+    return n;
+}
+
 /* ---- unique items ---- */
 
 void array_seen(const struct grammar *g, node state, node *text, node *number, unsigned *literals)

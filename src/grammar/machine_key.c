@@ -3,7 +3,7 @@
  */
 #include "grammar/object_state.h"
 
-enum { MAX_SEARCH = 4000, MAX_DEEP = 300 };
+enum { MAX_DEEP = 300 };
 
 /* ---- names that are in no member ---- */
 
@@ -64,15 +64,20 @@ static bool is_end(const struct view *v, node tuple)
     return any;
 }
 
-/* No name can come of it: propertyNames is broken, or what remains would match a pattern and can
- * not. */
+/* Certainly no name can come of it: propertyNames is broken, or some group allows no value, neither
+ * by a pattern that may still match nor by the rest. */
 static bool is_dead(const struct view *v, node tuple)
 {
-    const uint32_t *w = node_words(&v->g->s, tuple);
-    uint32_t n = v->info->n_patterns;
-    bool any = plain_fits(v);
-    for (uint32_t i = 0; i < n && !any; i++) any = re_live(&v->g->s, w[K_PATTERNS + i]);
-    return !any || !re_live(&v->g->s, w[K_PATTERNS + n]);
+    const uint32_t *pattern = node_words(&v->g->s, tuple) + K_PATTERNS, *at = v->o.groups;
+    for (uint32_t i = 0; i < v->o.n_groups; i++) {
+        struct group group = object_group(&at);
+        bool any = f_fits(v->g, group.other, v->w[S_LEFT]);
+        for (uint32_t k = 0; k < group.n_patterns; k++, pattern++)
+            any = any ||
+                  (f_fits(v->g, group.patterns[k].b, v->w[S_LEFT]) && re_live(&v->g->s, *pattern));
+        if (!any) return true;
+    }
+    return !re_live(&v->g->s, *pattern); /* propertyNames */
 }
 
 /* Any name will do, or none. */
@@ -94,7 +99,7 @@ static bool search(const struct view *v, node tuple)
         node at = todo.w[--todo.n];
         if (s->nodes[at].aux == stamp || is_dead(v, at)) continue;
         s->nodes[at].aux = stamp;
-        found = is_end(v, at) || n++ == MAX_SEARCH;
+        found = is_end(v, at) || n++ == s->max_search;
         const struct steps *l = found ? NULL : re_steps(s, at);
         for (uint32_t k = l ? l->n : 0; k > 0; k--) vec_push(s, &todo, l->at[k - 1].to);
     }
@@ -119,6 +124,7 @@ bool unknown_lives(const struct view *v, node tuple)
     node memo = store_put(s, KEY_LIVES, key, 3);
     if (!s->nodes[memo].aux) {
         bool lives = search(v, tuple);
+        if (s->status) return false;
         s->nodes[memo].aux = lives ? 1 : 2;
     }
     return s->nodes[memo].aux == 1;

@@ -256,6 +256,17 @@ static bool may_close(const struct view *v, const struct plan *p)
     return p->n_missing == 0 && v->w[S_COUNT] >= v->o.least && all_found(v);
 }
 
+uint32_t object_missing(struct grammar *g, node state)
+{
+    struct view v;
+    if (!object_look(g, state, &v)) return 0;
+    struct plan p = make_plan(&v);
+    uint32_t few = v.w[S_COUNT] < v.o.least ? v.o.least - v.w[S_COUNT] : 0;
+    uint32_t found = (uint32_t)__builtin_popcount(v.w[S_FOUND]);
+    vec_free(&p.must);
+    return p.n_missing + few + v.o.n_some - found;
+}
+
 /* ---- the search ---- */
 
 bool object_is_searched(const struct view *v)

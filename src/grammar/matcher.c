@@ -1,17 +1,7 @@
 /* matcher.c - one text being written: where it stands, and how it got there. */
-#include "grammar/mask.h"
+#include "grammar/matcher_impl.h"
 
 #include <stdlib.h>
-
-struct matcher {
-    struct grammar *g;
-    struct vocab *v;
-    struct buf text;          /* all bytes so far */
-    struct threads now, next; /* where it stands */
-    node config;              /* the same as a node */
-    struct vec past;          /* configurations and lengths of the text before each advance */
-    bool stuck;               /* the last mask had no token */
-};
 
 static enum bz_status status_of(const struct matcher *m, struct bz_err *err)
 {
@@ -237,108 +227,4 @@ bool matcher_is_over(struct matcher *m)
         for (unsigned byte = 0; byte < 256 && !m->next.n; byte++)
             machine_step(&machine, m->now.at[i], byte, &m->next);
     return m->next.n == 0;
-}
-
-/* ---- to the end ---- */
-
-enum { MAX_SOUGHT = 20000, MAX_ROUNDS = 2000 };
-
-/* A text that was reached: by which byte, and from where. */
-struct reached {
-    node config;
-    uint32_t from, byte;
-};
-
-enum { REACHED = sizeof(struct reached) / sizeof(uint32_t), CONFIG_REACHED = 1 };
-
-static struct reached *reached_at(const struct vec *v, uint32_t i)
-{
-    return (struct reached *)(void *)(v->w + (size_t)i * REACHED);
-}
-
-static void reach(struct matcher *m, struct vec *v, node config, uint32_t from, unsigned byte)
-{
-    const struct reached r = { config, from, byte };
-    struct node_info *i = &m->g->s.nodes[config];
-    if (i->flags & CONFIG_REACHED) return;
-    i->flags |= CONFIG_REACHED;
-    vec_put(&m->g->s, v, (const uint32_t *)&r, REACHED);
-}
-
-/* The bytes on the way to text number i, behind the n bytes so far. */
-static void put_way(struct matcher *m, const struct vec *v, uint32_t i, size_t n)
-{
-    m->text.n = n;
-    for (uint32_t k = i; k; k = reached_at(v, k)->from) buf_putc(&m->text, '?');
-    size_t at = m->text.n;
-    for (uint32_t k = i; k && !m->text.failed; k = reached_at(v, k)->from)
-        m->text.data[--at] = (char)reached_at(v, k)->byte;
-}
-
-/* Escapes and what is not ASCII have many states on their way to a character that is as good as
- * others: they are only followed where others lead to nothing new. */
-static void reach_next(struct matcher *m, struct vec *v, uint32_t i, size_t n)
-{
-    node config = reached_at(v, i)->config;
-    uint32_t n_threads, before = v->n;
-    const struct thread *t = config_threads(m->g, config, &n_threads);
-    put_way(m, v, i, n);
-    for (unsigned k = 0; k < 512 && make_room(m); k++) {
-        struct machine machine = { m->g, m->text.data, m->text.n, NULL };
-        unsigned byte = k & 255;
-        bool simple = byte < 0x80 && byte != '\\';
-        if (k == 256 && v->n > before) break;
-        if (simple != (k < 256)) continue;
-        m->text.data[m->text.n] = (char)byte;
-        m->next.n = 0;
-        for (uint32_t x = 0; x < n_threads; x++) machine_step(&machine, t[x], byte, &m->next);
-        if (m->next.n) reach(m, v, config_of(m->g, &m->next), i, byte);
-    }
-}
-
-/* A value is finished, or all of it. */
-static bool is_nearer(const struct matcher *m, node config)
-{
-    uint32_t n;
-    const struct thread *t = config_threads(m->g, config, &n);
-    for (uint32_t i = 0; i < n; i++)
-        if (thread_head(t[i]) == H_AFTER) return true;
-    return config_may_end(m->g, config);
-}
-
-/* The fewest bytes behind which a value is finished: read, and put behind the text. */
-static bool approach(struct matcher *m)
-{
-    struct vec v = { 0 };
-    size_t n = m->text.n;
-    uint32_t i = 0;
-    bool found = false;
-    reach(m, &v, m->config, 0, 0);
-    for (; i < v.n / REACHED && i < MAX_SOUGHT && !m->g->s.status && !found; i++) {
-        node config = reached_at(&v, i)->config;
-        found = i > 0 && is_nearer(m, config);
-        if (!found) reach_next(m, &v, i, n);
-        else put_way(m, &v, i, n);
-        if (found) m->config = config;
-    }
-    for (uint32_t k = 0; k < v.n / REACHED; k++)
-        m->g->s.nodes[reached_at(&v, k)->config].flags &= (uint8_t)~CONFIG_REACHED;
-    vec_free(&v);
-    if (!found) m->text.n = n;
-    return found;
-}
-
-enum bz_status matcher_finish(struct matcher *m, struct buf *out, struct bz_err *err)
-{
-    size_t n = m->text.n;
-    node config = m->config;
-    bool found = true;
-    for (int i = 0; i < MAX_ROUNDS && found && !matcher_may_end(m); i++) found = approach(m);
-    found = matcher_may_end(m);
-    if (found) buf_put(out, m->text.data + n, m->text.n - n);
-    m->text.n = n;
-    m->config = config;
-    enum bz_status st = status_of(m, err);
-    if (st || found) return out->failed ? fail_memory(err, out->n) : st;
-    return fail(err, BZ_ERR_LIMIT, "no end was found");
 }

@@ -6,8 +6,6 @@
  */
 #include "grammar/number.h"
 
-#include <stdio.h>
-
 #include "grammar/regex.h"
 
 enum { MAX_DIGITS = 1200, MAX_FEW = 40 /* numbers that are written in one spelling */ };
@@ -325,21 +323,65 @@ node number_multiple(struct store *s, struct str of)
 
 /* ---- writing ---- */
 
+/* What may follow n digits of a whole part: "." and other digits, or nothing. */
+static node written_end(struct store *s, uint32_t n, bool whole, bool long_ones)
+{
+    node nothing = re_rep(s, 0, 0, 1);
+    uint32_t most = n < MAX_SIGNIFICANT ? MAX_SIGNIFICANT - n : 0;
+    if (long_ones && most < s->n_fraction + 1) most = s->n_fraction + 1;
+    if (whole || most == 0) return nothing;
+    node digits = re_rep(s, re_range(s, '0', '9'), 1, most);
+    return re_alt2(s, nothing, re_cat(s, re_range(s, '.', '.'), digits));
+}
+
+/* Numbers whose whole part has at most `most` digits. */
+static node written(struct store *s, uint32_t most, bool whole, bool long_ones)
+{
+    node rest = 0;
+    for (uint32_t n = most; n > 0; n--)
+        rest =
+            re_alt2(s, re_cat(s, re_range(s, '0', '9'), rest), written_end(s, n, whole, long_ones));
+    node zero = re_cat(s, re_range(s, '0', '0'), written_end(s, 0, whole, long_ones));
+    node x = re_alt2(s, zero, re_cat(s, re_range(s, '1', '9'), rest));
+    return re_cat(s, re_rep(s, re_range(s, '-', '-'), 0, 1), x);
+}
+
+/* Does it matter what its numbers are multiples of? Perhaps, where the expression is large. */
+static bool has_mod(const struct store *s, node x, unsigned *budget)
+{
+    enum kind kind = node_kind(s, x);
+    if (*budget == 0 || kind == RE_MOD) return true;
+    --*budget;
+    if (kind != RE_AND && kind != RE_ALT && kind != RE_NOT) return false;
+    for (uint32_t i = 0; i < node_n(s, x); i++)
+        if (has_mod(s, node_words(s, x)[i], budget)) return true;
+    return false;
+}
+
+/* Are all its numbers whole? A short search: if it gives up, they have a point and zeros. */
+static bool is_whole(struct store *s, node x)
+{
+    uint32_t limit = s->max_search;
+    s->max_search = 500;
+    bool whole = !re_live(s, re_and2(s, x, re_not(s, number_integer(s, false))));
+    s->max_search = limit;
+    return whole;
+}
+
 node number_written(struct store *s, node x)
 {
-    char whole[64], any[128];
-    uint32_t before = s->n_whole >= MAX_WRITTEN ? s->n_whole + 1 : MAX_WRITTEN,
-             behind = s->n_fraction >= MAX_WRITTEN ? s->n_fraction + 1 : MAX_WRITTEN;
-    snprintf(whole, sizeof whole, "-?(?:0|[1-9][0-9]{0,%u})", before - 1);
-    snprintf(any, sizeof any, "%s(?:\\.[0-9]{1,%u})?", whole, behind);
     node integer = number_integer(s, false);
+    unsigned budget = 100;
     if (x == 0) return 0;
-    if (x == number_all(s)) return compiled(s, any);
-    if (x == re_and2(s, number_all(s), integer)) return compiled(s, whole);
+    if (x == number_all(s)) return written(s, MAX_WHOLE, false, false);
+    if (x == re_and2(s, number_all(s), integer)) return written(s, MAX_WHOLE, true, false);
     node few = re_and2(s, x, number_canonical(s));
     if (re_count(s, few, MAX_FEW + 1) <= MAX_FEW) return few;
-    bool is_whole = !re_live(s, re_and2(s, x, re_not(s, integer)));
-    return re_and2(s, x, compiled(s, is_whole ? whole : any));
+    bool whole = is_whole(s, x);
+    uint32_t most = has_mod(s, x, &budget) ? MAX_SIGNIFICANT : MAX_WHOLE;
+    node y = re_and2(s, x, written(s, most, whole, false));
+    if (re_live(s, y)) return y;
+    return re_and2(s, x, written(s, s->n_whole + MAX_WHOLE, whole, true));
 }
 
 /* ---- both as expressions ---- */

@@ -24,9 +24,11 @@ node number_integer(struct store *s, bool plain); /* whole ones; not plain: 1.0 
 node number_canonical(struct store *s); /* one text of each number */
 
 /* How a number of the set x is written: few different numbers in one spelling, whole ones without a
- * point, and at most MAX_WRITTEN digits before and behind the point, or one more than the longest
- * number of the schema has. x has none of these only if it is empty. */
-enum { MAX_WRITTEN = 20 };
+ * point, and never with endless digits. Whole ones have at most MAX_WHOLE. Others, and those of
+ * which it matters what they are multiples of, have at most MAX_SIGNIFICANT, which doubles tell
+ * apart. Where no number of x is as short, there is one digit more than the schema's own numbers
+ * have. x has none of these only if it is empty. */
+enum { MAX_WHOLE = 20, MAX_SIGNIFICANT = 15 };
 node number_written(struct store *s, node x);
 
 /* Texts with exponents of these forms (enum exponents). */

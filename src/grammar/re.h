@@ -66,7 +66,7 @@ bool re_nullable(const struct store *s, node x);
 const struct steps *re_steps(struct store *s, node x);
 node re_step(struct store *s, node x, uint32_t cp);
 
-/* Is there a text in x? A search, where x needs one; it gives up with "yes" past a limit. */
+/* Is there a text in x? A search, where x needs one; it gives up with "yes" past max_search. */
 bool re_live(struct store *s, node x);
 
 /* How many texts x has, counted up to `most`; perhaps too many, where they are long. */

@@ -5,7 +5,7 @@
 #include "grammar/number.h"
 #include "grammar/re.h"
 
-enum { MAX_DEPTH = 400, MAX_SEARCH = 4000, MAX_COUNTED = 300 /* code points */ };
+enum { MAX_DEPTH = 400, MAX_COUNTED = 300 /* code points */ };
 
 /* Steps that are being put together. */
 struct draft {
@@ -228,7 +228,7 @@ bool re_live(struct store *s, node x)
     while (todo.n && found == RE_DEAD) {
         node at = todo.w[--todo.n];
         if (s->nodes[at].aux == stamp || s->nodes[at].flags & RE_DEAD) continue;
-        if (s->nodes[at].flags & RE_LIVE || seen.n >= MAX_SEARCH) found = RE_LIVE;
+        if (s->nodes[at].flags & RE_LIVE || seen.n >= s->max_search) found = RE_LIVE;
         s->nodes[at].aux = stamp;
         vec_push(s, &seen, at);
         const struct steps *l = re_steps(s, at);

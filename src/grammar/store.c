@@ -25,7 +25,7 @@ static void out_of_memory(struct store *s)
 bool store_open(struct store *s)
 {
     static const uint32_t nothing[64];
-    *s = (struct store) { .max_words = MAX_STORE_WORDS };
+    *s = (struct store) { .max_words = MAX_STORE_WORDS, .max_search = SEARCH_WRITTEN };
     seed_fresh(s->seed);
     s->cap = 256;
     s->n_slots = 1024;

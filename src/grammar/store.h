@@ -70,6 +70,9 @@ struct rule {
     bool nullable, hard, busy;
 };
 
+/* A text that is written must not come to a dead end, so a longer search pays there. */
+enum { SEARCH_CHECKED = 4000, SEARCH_WRITTEN = 60000 };
+
 enum { MAX_NODES = 1 << 21, MAX_STORE_WORDS = 1 << 25 };
 
 struct store {
@@ -86,6 +89,7 @@ struct store {
     uint32_t n_whole, n_fraction; /* digits of the longest number so far */
     uint32_t n_rows;              /* of lifted states (lift.h) */
     uint32_t depth, stamp, work;  /* of walks through expressions */
+    uint32_t max_search;          /* expressions that one question whether there is a text visits */
     enum bz_status status;
     struct bz_err err;
 };

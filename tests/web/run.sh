@@ -77,6 +77,7 @@ one server_queue node tests/web/test_server_queue.mjs
 one server_requests node tests/web/test_server_requests.mjs
 one order node tests/web/test_order.mjs
 one calls node tests/web/test_calls.mjs
+one grammar node tests/web/test_grammar.mjs "$build/bezel"
 one limits node tests/web/test_limits.mjs "$ops"
 one gpu node tests/web/test_gpu.mjs
 one kernels_node node tests/web/test_kernels.mjs
