@@ -209,8 +209,8 @@ export class Catalog {
     return shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
   }
 
-  /** An error as who asks hears it. What is wrong with a field of a request is said in the request's
-   *  own words, such as #/properties/a. */
+  /** An error as who asks hears it. What is wrong with a field of a request is said in the
+   *  request's own words, such as #/properties/a. */
   hiding(e: unknown, name: string): unknown {
     if (!(e instanceof BezelError) || e.param !== undefined) return e;
     return new BezelError(this.withoutPaths(e.message, name), e.kind, e);
