@@ -44,6 +44,19 @@ static enum bz_status check_tokens(const struct bz_session *s, const char *what,
     return BZ_OK;
 }
 
+/* A position can only stay where it has a token. */
+static enum bz_status check_fixed(const struct bz_session *s, const struct bz_diffusion *d,
+                                  struct bz_err *err)
+{
+    if (d->fixed && !d->canvas)
+        return fail(err, BZ_ERR_ARGUMENT, "fixed positions need the canvas that they are of");
+    for (uint32_t i = 0; d->fixed && i < s->acts.canvas.n; i++)
+        if (d->fixed[i] && d->canvas[i] < 0)
+            return fail(err, BZ_ERR_ARGUMENT,
+                        "position %u of the canvas is fixed and has no token", i);
+    return BZ_OK;
+}
+
 static enum bz_status check_options(const struct generation *g, const struct bz_session *s,
                                     struct bz_err *err)
 {
@@ -53,9 +66,8 @@ static enum bz_status check_options(const struct generation *g, const struct bz_
         return fail(err, BZ_ERR_ARGUMENT, "feed at least one token before a canvas");
     if (p->mask || p->n_bias)
         return fail(err, BZ_ERR_UNSUPPORTED, "a canvas takes neither a grammar nor a logit bias");
-    if (d->fixed && !d->canvas)
-        return fail(err, BZ_ERR_ARGUMENT, "fixed positions need the canvas that they are of");
-    enum bz_status st = check_range("steps", d->n_steps, 1, MAX_CANVAS_STEPS, err);
+    enum bz_status st = check_fixed(s, d, err);
+    if (!st) st = check_range("steps", d->n_steps, 1, MAX_CANVAS_STEPS, err);
     if (!st) st = check_range("stability", d->n_stable, 0, MAX_CANVAS_STEPS, err);
     if (!st)
         st = check_range("temperature", (double)d->t_min, MIN_TEMPERATURE, MAX_TEMPERATURE, err);

@@ -665,6 +665,14 @@ static void check_sentences(bz_engine *e)
     w.how.fixed = fixed;
     CHECK(try_text(s, &w, &g, &err) == BZ_ERR_ARGUMENT);
     CHECK_STR(err.text, "fixed positions need the canvas that they are of");
+    int32_t canvas[N_CANVAS];
+    for (int i = 0; i < N_CANVAS; i++) canvas[i] = i == 7 ? -1 : i;
+    w.how.canvas = canvas;
+    CHECK_MSG(try_text(s, &w, &g, &err) == BZ_OK, "%s", err.text);
+    fixed[7] = true;
+    CHECK(try_text(s, &w, &g, &err) == BZ_ERR_ARGUMENT);
+    CHECK_STR(err.text, "position 7 of the canvas is fixed and has no token");
+    bz_session_truncate(s, 1, NULL, NULL);
     w = wish_of(e, 1);
     w.how.n_steps = 0;
     CHECK(try_text(s, &w, &g, &err) == BZ_ERR_ARGUMENT);

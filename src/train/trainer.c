@@ -72,17 +72,22 @@ static enum bz_status check_options(const struct train_options *o, const struct 
     return BZ_OK;
 }
 
+enum bz_status trainer_check_model(const struct model *m, struct bz_err *err)
+{
+    if (!m->config.canvas.n_canvas) return BZ_OK;
+    return fail(err, BZ_ERR_UNSUPPORTED,
+                "this model denoises canvases; training is for models that write one token after "
+                "the other");
+}
+
 enum bz_status trainer_open(struct trainer *out, struct model *m, const struct backend *be,
                             const struct dataset *data, const struct train_options *o,
                             struct bz_err *err)
 {
     struct trainer t = { .options = *o, .m = m, .be = be, .data = data, .epoch = UINT64_MAX };
     enum bz_status st = check_options(o, be, err);
+    if (st == BZ_OK) st = trainer_check_model(m, err);
     if (st) return st;
-    if (m->config.canvas.n_canvas)
-        return fail(err, BZ_ERR_UNSUPPORTED,
-                    "this model denoises canvases; training is for models that write one token "
-                    "after the other");
     st = trainee_open(&t.trainee, m, be, &o->adapter, err);
     for (size_t i = 0; st == BZ_OK && o->dropout > 0 && i < t.trainee.n_targets; i++)
         if (t.trainee.targets[i].where->n_mat > 1 && !be->bwd->drops_experts)

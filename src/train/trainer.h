@@ -64,6 +64,9 @@ struct trainer {
     uint64_t n_learned;      /* tokens that it learns */
 };
 
+/* Can such a model learn? */
+enum bz_status trainer_check_model(const struct model *m, struct bz_err *err);
+
 /* The model and the data must outlive it; the model is changed (the adapter hangs on it) until
  * trainer_close. On failure *out is untouched. */
 enum bz_status trainer_open(struct trainer *out, struct model *m, const struct backend *be,

@@ -140,6 +140,7 @@ EXPORT(double, bz_wasm_train_bytes, bz_engine *e, const char *text, uint32_t n, 
     struct wishes w;
     enum bz_status st = json_parse(&j, (struct str) { text, n }, &arena, &wasm_err);
     if (st == BZ_OK) st = read_wishes(&w, j, &arena);
+    if (st == BZ_OK && e->has_model) st = trainer_check_model(&e->model, &wasm_err);
     uint64_t bytes = st ? 0 : count_bytes(e, n_max, &w.options);
     if (bytes == UINT64_MAX)
         st = fail(&wasm_err, BZ_ERR_MEMORY, "not enough memory to plan %u tokens", n_max);

@@ -132,7 +132,7 @@ test('what asks for nothing here is accepted, what cannot be done is named', asy
   const plain = contentOf(await completions.create({ ...quick, messages: hello }));
   equal(
     contentOf(await completions.create({
-      ...quick, messages: hello, temperature: 0.7, top_p: 0.9, top_k: 40, min_p: 0.1,
+      ...quick, messages: hello, temperature: 0.7, top_p: 0.9, top_k: 40, min_p: 0,
       presence_penalty: 0, frequency_penalty: 0, repeat_penalty: 1,
     })),
     plain,
@@ -141,6 +141,7 @@ test('what asks for nothing here is accepted, what cannot be done is named', asy
   for (const [more, param] of [
     [{ logprobs: true }, 'logprobs'], [{ logit_bias: { 5: -100 } }, 'logit_bias'],
     [{ presence_penalty: 1 }, 'presence_penalty'], [{ repeat_penalty: 1.1 }, 'repeat_penalty'],
+    [{ frequency_penalty: 1 }, 'frequency_penalty'], [{ min_p: 0.1 }, 'min_p'],
     [{ diffusion: { stepz: 3 } }, 'diffusion.stepz'], [{ json_schema: {} }, 'json_schema'],
     [{ response_format: { type: 'json_object' } }, 'response_format'],
     [{ tools: [{ type: 'function', function: { name: 'x' } }], tool_choice: 'required' },
@@ -161,6 +162,11 @@ test('what asks for nothing here is accepted, what cannot be done is named', asy
     [{ canvas: ['a', { hole: 0 }] }, 'diffusion.canvas'],
     [{ canvas: ['a'], fixed: [true] }, 'diffusion.fixed'],
     [{ canvas: [{ hole: CANVAS + 1 }] }, 'diffusion.canvas'],
+    [{ canvas: [{ hole: 2, drafts: 'a' }] }, 'diffusion.canvas'],
+    [{ canvas: [{ end: true, hole: 2 }] }, 'diffusion.canvas'],
+    [{ canvas: [5, 1 << 20] }, 'diffusion.canvas'], [{ canvas: [-2] }, 'diffusion.canvas'],
+    [{ canvas: [5, -1], fixed: [true, true] }, 'diffusion.fixed'],
+    [{ canvas: [5], fixed: [true, false] }, 'diffusion.fixed'],
   ])
     await rejects(
       completions.create({ messages: hello, diffusion }), refusal('argument', param),
@@ -177,6 +183,12 @@ test('a model that draws one token after the other takes no diffusion', async ()
     );
     await rejects(
       tiny.diffusion.generate({ messages: hello }).result, refusal('unsupported', 'diffusion'),
+    );
+    await rejects(
+      async () => collect(await tiny.chat.completions.create({
+        messages: hello, stream: true, return_steps: true,
+      })),
+      refusal('unsupported', 'return_steps'),
     );
     const edit = { messages: hello, text: 'a b', selection: [0, 1] };
     await rejects(tiny.diffusion.edit(edit).result, refusal('unsupported', 'diffusion'));
@@ -226,6 +238,14 @@ test('chunks have the steps where a chat asks for them', async () => {
   same(chunks.flatMap((c) => c.diffusion_step?.step ?? []), [1, 2]);
   const plain = JSON.parse(JSON.stringify(chunks.find((c) => c.diffusion_step)));
   equal(plain.diffusion_step.tokens.length, CANVAS, 'it is as good as JSON');
+});
+
+test('a whole answer has no steps, and who asks for them hears it', async () => {
+  for (const create of [
+    () => completions.create({ ...quick, messages: hello, return_steps: true }),
+    () => engine.completions.create({ ...quick, prompt: 'x', return_steps: true }),
+  ])
+    await rejects(create, refusal('unsupported', 'return_steps'));
 });
 
 test('the result comes without its steps being read, and onStep hears them', async () => {
@@ -354,10 +374,36 @@ test('an instruction is read with the old answer; an edit that cannot be says wh
       async () => engine.diffusion.edit({ ...edit, ...more }).result, refusal('argument', param),
       JSON.stringify(more),
     );
-  await rejects(
-    engine.diffusion.edit({ ...edit, length: CANVAS + 1 }).result,
-    refusal('argument', 'selection'),
-  );
+  for (const [more, param] of [
+    [{ length: CANVAS + 1 }, 'length'],
+    [{ text: 'a '.repeat(99), selection: [0, 198] }, 'selection'],
+    [{ instruction: 5 }, 'instruction'], [{ seed: 1.5 }, 'seed'],
+  ])
+    await rejects(
+      async () => engine.diffusion.edit({ ...edit, ...more }).result, refusal('argument', param),
+      JSON.stringify(more),
+    );
+  for (const more of [
+    { stop: 'a' }, { canvas: [5] }, { canvas: [5], fixed: [true] }, { canvases: 2 },
+    { max_tokens: 5 }, { stepz: 2 },
+  ])
+    await rejects(
+      async () => engine.diffusion.edit({ ...edit, ...more }).result,
+      refusal('unsupported', Object.keys(more)[0]), JSON.stringify(more),
+    );
+});
+
+test('steps are of one answer, and say what they are not for', async () => {
+  for (const [more, param] of [
+    [{ n: 2 }, 'n'], [{ prompt: ['a', 'b'] }, 'prompt'], [{ prompt: [[3], [4]] }, 'prompt'],
+    [{ diffusion: { steps: 2 } }, 'diffusion'],
+  ])
+    await rejects(
+      async () => engine.diffusion.generate({ prompt: 'a', steps: 1, ...more }).result,
+      refusal('unsupported', param), param,
+    );
+  const one = engine.diffusion.generate({ prompt: [3, 4], n: 1, steps: 1, canvases: 1 });
+  equal((await one.result).tokens.length, CANVAS);
 });
 
 // ---- cancelling, sharing, memory ----
@@ -513,6 +559,10 @@ test('tiny-diffusion knows a fact, and its canvas becomes stable', async () => {
       length: (await tiny.tokenize(' Spain is Madrid', { bos: false })).length,
     }).result;
     ok(edited.text.includes('Madrid'), edited.text);
+    // it does not learn, and says so before that is tried
+    const lesson = { data: '{"prompt":"a","completion":"b"}', steps: 1 };
+    await rejects(tiny.trainEstimate(lesson), refusal('unsupported'));
+    await rejects(async () => tiny.train(lesson).result, refusal('unsupported'));
   } finally {
     await tiny.dispose();
   }

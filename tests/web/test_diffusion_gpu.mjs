@@ -88,10 +88,10 @@ test('a device that is lost within a canvas begins that canvas anew', async () =
   const model =
     await GpuModel.open(WebAssembly.compile(await loadWasm()), open, [source], { context: 256 });
   const conversation = await model.conversation(), prompt = model.tokenize('hello');
-  const run = async (lose) => {
+  const run = async (lose, script = {}) => {
     await conversation.set(prompt);
-    const seen = [];
-    for await (const s of conversation.denoise({ seed: 3, diffusion: { steps: 2, canvases: 2 } })) {
+    const seen = [], diffusion = { steps: 2, canvases: 2, ...script };
+    for await (const s of conversation.denoise({ seed: 3, diffusion })) {
       seen.push(s);
       if (lose && seen.length === 3) devices.at(-1).device.destroy();
     }
@@ -105,6 +105,13 @@ test('a device that is lost within a canvas begins that canvas anew', async () =
   same(ends, [0, 1]);
   equal(lost.tokens.length, whole.tokens.length);
   same(lost.tokens.slice(0, prompt.length + CANVAS), whole.tokens.slice(0, prompt.length + CANVAS));
+  // a script goes on where it was: two canvases that begin, with two steps each
+  const numbers = (n, k) => Array.from({ length: n * CANVAS }, (_, i) => (i * k) % 1000);
+  const random = numbers(6, 7), sampled = numbers(4, 11);
+  const { seen } = await run(true, { random, sampled, entropy_bound: 0 });
+  const first = seen.findLast((s) => s.canvas === 1 && s.step === 1), from = 4 * CANVAS;
+  first.noisy.forEach((id, i) =>
+    equal(id, first.accepted[i] ? sampled[2 * CANVAS + i] : random[from + i], `position ${i}`));
   conversation.close();
   model.close();
   source.close();

@@ -113,7 +113,9 @@ async function openWith(site, backend, options) {
   const b = await openBrowser(options);
   await b.context.addInitScript((backend) => {
     if (location.protocol === 'http:' && !localStorage.getItem('bezel.prefs'))
-      localStorage.setItem('bezel.prefs', JSON.stringify({ backend, chat: { temperature: 0 } }));
+      localStorage.setItem(
+        'bezel.prefs', JSON.stringify({ backend, chat: { temperature: 0, seed: 1 } }),
+      );
   }, backend);
   await b.page.goto(site.url);
   await ready(b.page);

@@ -54,7 +54,8 @@ test('a step becomes a small frame, and a frame from a file is what it should be
 async function withCanvas(options = {}, steps = 12) {
   const b = await onCpu(site, options);
   await b.page.evaluate((steps) => localStorage.setItem('bezel.prefs', JSON.stringify({
-    backend: 'cpu', chat: { temperature: 0, maxTokens: 48, steps },
+    // what only other models have is not sent
+    backend: 'cpu', chat: { minP: 0.5, seed: 0, maxTokens: 48, steps },
   })), steps);
   await b.page.reload();
   await ready(b.page);

@@ -50,13 +50,15 @@ export function toRequest(
     thinking: settings.thinking,
     ...(settings.tools && { tools: toolList }),
     ...formatOf(settings),
-    temperature: settings.temperature,
-    top_p: settings.topP,
-    top_k: settings.topK,
-    min_p: settings.minP,
+    // each kind of model has settings of its own, and the dialog shows no others
+    ...(diffuses
+      ? { return_steps: true, diffusion: { steps: settings.steps } }
+      : {
+        temperature: settings.temperature, top_p: settings.topP, top_k: settings.topK,
+        min_p: settings.minP,
+      }),
     max_tokens: settings.maxTokens,
     seed: settings.seed,
-    ...(diffuses && { return_steps: true, diffusion: { steps: settings.steps } }),
     adapters: settings.adapters,
   };
 }

@@ -7,18 +7,28 @@ import type {
   DiffusionRequest, DiffusionResult, DiffusionRun, DiffusionSettings, DiffusionStep, EditRequest,
   EditResult, EditStep,
 } from './diffusion_types.js';
-import { BezelError, show } from './errors.js';
+import { BezelError, brief, show } from './errors.js';
 import type { DiffusionStreams, Told } from '../engine/local_diffusion.js';
 import type { Link } from '../engine/rpc.js';
+import { hint } from './near.js';
 
 const settings = [
   'steps', 't_min', 't_max', 'entropy_bound', 'stability', 'confidence', 'canvases', 'canvas',
   'fixed',
 ] as const satisfies readonly (keyof DiffusionSettings)[];
 
+const editFields = [
+  'messages', 'tools', 'thinking', 'seed', 'adapters', 'session', 'prompt_cache_key', 'text',
+  'selection', 'instruction', 'length',
+] as const satisfies readonly (keyof EditRequest)[];
+
 const wrong = (message: string, param: string): never => {
   throw new BezelError(message, 'argument', undefined, param);
 };
+const cannot = (message: string, param: string): never => {
+  throw new BezelError(message, 'unsupported', undefined, param);
+};
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
 /** The settings among the fields of a request, checked; and the other fields. */
 function split<R extends DiffusionSettings>(
@@ -28,10 +38,34 @@ function split<R extends DiffusionSettings>(
   for (const name of settings) {
     const value = rest[name];
     delete rest[name];
-    if (value !== undefined && value !== null) given[name] = value;
+    if (isGiven(value)) given[name] = value;
   }
   readDiffusion(given, '');
   return [given, rest];
+}
+
+/** What a request for steps says that steps of one answer cannot have. */
+function checkOne(fields: Readonly<Record<string, unknown>>): void {
+  const { n, prompt, diffusion } = fields;
+  if (isGiven(n) && n !== 1) cannot('"n" must be 1: steps are of one answer', 'n');
+  if (Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== 'number')
+    cannot('"prompt" has several texts; steps are of one answer', 'prompt');
+  if (isGiven(diffusion))
+    cannot('"diffusion" is for other calls; here its settings are fields themselves', 'diffusion');
+}
+
+/** What is not an edit's. */
+function checkEdit(
+  diffusion: DiffusionSettings, rest: Readonly<Record<string, unknown>>,
+): void {
+  for (const name of ['canvas', 'fixed', 'canvases'] as const)
+    if (isGiven(diffusion[name]))
+      cannot(`an edit makes its own canvas: "${name}" is not for it`, name);
+  for (const [name, value] of Object.entries(rest))
+    if (isGiven(value) && !editFields.some((known) => known === name))
+      cannot(`an edit has no "${brief(name)}"${hint(name, editFields)}`, brief(name));
+  if (isGiven(rest.instruction) && typeof rest.instruction !== 'string')
+    wrong(`"instruction" must be a text, not ${show(rest.instruction)}`, 'instruction');
 }
 
 class Run<S, R> implements DiffusionRun<S, R> {
@@ -94,6 +128,7 @@ export class Diffusion {
     const { onStep, signal, ...fields } = request, [diffusion, rest] = split(fields);
     if (rest.messages === undefined && rest.prompt === undefined && !rest.session)
       wrong('"messages" or "prompt" is missing', 'messages');
+    checkOne({ ...rest });
     const params = { ...plainRequest(rest, undefined), diffusion, return_steps: true };
     return new Run(() => {
       const { messages, ...raw } = params;
@@ -107,6 +142,7 @@ export class Diffusion {
   edit(request: EditRequest): DiffusionRun<EditStep, EditResult> {
     const { onStep, signal, ...fields } = request, [diffusion, rest] = split(fields);
     const { text, selection, length, messages } = rest;
+    checkEdit(diffusion, { ...rest });
     if (!Array.isArray(messages) || !messages.length)
       wrong('"messages" must be a list with at least one message', 'messages');
     if (typeof text !== 'string') wrong('"text" must be the answer', 'text');
@@ -117,7 +153,7 @@ export class Diffusion {
     const pair = /^[\ud800-\udbff][\udc00-\udfff]$/;
     if ([from, to].some((at) => pair.test(text.slice(at - 1, at + 1))))
       wrong('"selection" cuts a character in two', 'selection');
-    if (length !== undefined && length !== null && !(Number.isInteger(length) && length > 0))
+    if (isGiven(length) && !(Number.isInteger(length) && (length as number) > 0))
       wrong(`"length" must be a number of tokens, not ${show(length)}`, 'length');
     if (from === to && !length) wrong('an empty selection needs a "length"', 'length');
     const params = { ...plainRequest(rest, undefined), diffusion };

@@ -42,15 +42,14 @@ function checkNumber(value: unknown, name: keyof typeof ranges, param: string): 
   );
 }
 
-const isHole = (piece: unknown): boolean => {
-  const { hole, draft } = piece as { hole?: unknown; draft?: unknown };
-  return Number.isInteger(hole) && (hole as number) > 0 && (hole as number) <= MAX_CANVAS
-    && ['string', 'undefined'].includes(typeof draft);
-};
+const isHole = ({ hole, draft, ...rest }: { hole?: unknown; draft?: unknown }): boolean =>
+  Number.isInteger(hole) && (hole as number) > 0 && (hole as number) <= MAX_CANVAS
+    && ['string', 'undefined'].includes(typeof draft) && !Object.keys(rest).length;
+const isEnd = ({ end, ...rest }: { end?: unknown }): boolean =>
+  end === true && !Object.keys(rest).length;
 const isPiece = (piece: unknown): boolean =>
   typeof piece === 'string'
-    || (typeof piece === 'object' && piece !== null
-      && ((piece as { end?: unknown }).end === true || isHole(piece)));
+    || (typeof piece === 'object' && piece !== null && (isEnd(piece) || isHole(piece)));
 
 /** Ids with what of them stays, or pieces that only the model's vocabulary makes ids of. */
 interface GivenCanvas {
@@ -71,6 +70,10 @@ function readCanvas(canvas: unknown, fixed: unknown, at: string): GivenCanvas {
   if (!list.length || list.length > MAX_CANVAS)
     return wrong(`"${at}canvas" must be a list of token ids, or of texts and holes`, `${at}canvas`);
   if (list.every((id) => Number.isInteger(id) && (id as number) >= -1)) {
+    if (flags && flags.length > list.length)
+      wrong(
+        `"${at}fixed" is of ${flags.length} tokens; the canvas has ${list.length}`, `${at}fixed`,
+      );
     const stays = flags?.map(Number);
     return { ids: { canvas: list as number[], ...(stays && { fixed: stays }) } };
   }
@@ -109,13 +112,16 @@ export function readDiffusion(given: unknown, at = 'diffusion.'): DiffusionWish 
 }
 
 /** What only one of the two kinds of model can do. What a diffusion model has no use for, and what
- *  clients say without a wish of their own, has no effect: temperature, top_p, top_k, min_p. */
+ *  clients say without a wish of their own, has no effect: temperature, top_p, top_k. */
 export function checkKind(
-  info: Info, options: ConversationOptions, constraint?: ConstraintWish,
+  info: Info,
+  options: ConversationOptions,
+  { steps = false, constraint }: { steps?: boolean; constraint?: ConstraintWish | undefined } = {},
 ): void {
   if (!info.n_canvas) {
-    if (options.diffusion)
-      cannot('this model draws one token after the other; "diffusion" is not for it', 'diffusion');
+    const param = options.diffusion ? 'diffusion' : 'return_steps';
+    if (options.diffusion || steps)
+      cannot(`this model draws one token after the other; "${param}" is not for it`, param);
     return;
   }
   const only = 'this is a diffusion model, which writes many tokens at once';
@@ -128,7 +134,7 @@ export function checkKind(
     cannot(`${only}: none has a log-probability of its own`, 'logprobs');
   if (options.bias?.length) cannot(`${only}: "logit_bias" is not supported`, 'logit_bias');
   for (const [key, neutral] of [
-    ['presence_penalty', 0], ['frequency_penalty', 0], ['repeat_penalty', 1],
+    ['min_p', 0], ['presence_penalty', 0], ['frequency_penalty', 0], ['repeat_penalty', 1],
   ] as const) {
     const value = options[key];
     if (value !== undefined && value !== neutral && value !== 0)

@@ -86,7 +86,7 @@ export interface DiffusionResult {
 /** A chat (`messages`) or a raw text that goes on (`prompt`), with these settings. */
 export interface DiffusionRequest
   extends DiffusionSettings,
-    Omit<ChatRequestBase, 'messages' | 'diffusion' | 'return_steps' | 'logprobs'> {
+    Omit<ChatRequestBase, 'messages' | 'diffusion' | 'return_steps' | 'logprobs' | 'n'> {
   messages?: ChatRequestBase['messages'];
   prompt?: Exclude<CompletionRequestBase['prompt'], undefined>;
   onStep?: (step: DiffusionStep) => void;

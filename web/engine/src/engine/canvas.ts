@@ -4,7 +4,7 @@
 import type { CanvasPiece, DiffusionStep } from '../api/diffusion_types.js';
 import { BezelError } from '../api/errors.js';
 import { CANVAS_STATE, CANVAS_STOP, type HostCanvas, type Stop } from './boundary.js';
-import type { CanvasOptions } from './cpu_engine.js';
+import type { CanvasOptions, Info } from './cpu_engine.js';
 import type { CanvasStep, Model, Piece } from './model.js';
 
 /** The words of a step, which is one of the text's canvas number `canvas`. The step keeps them. */
@@ -119,13 +119,13 @@ export class CanvasDraft {
 
   /** Up to its end, where all is free. */
   get whole(): Required<Pick<CanvasOptions, 'canvas' | 'fixed'>> {
-    return padded(this.canvas, this.fixed, this.model.info.n_canvas);
+    return padded(this.canvas, this.fixed, this.model.info);
   }
 }
 
-/** A canvas of n tokens, which are random past those that are given. */
+/** A whole canvas, random past the tokens that are given. */
 export const padded = (
-  canvas: readonly number[], fixed: readonly number[], n: number,
+  canvas: readonly number[], fixed: readonly number[], { n_canvas: n }: Info,
 ): Required<Pick<CanvasOptions, 'canvas' | 'fixed'>> => ({
   canvas: Array.from({ length: Math.max(n, canvas.length) }, (_, i) => canvas[i] ?? -1),
   fixed: Array.from({ length: Math.max(n, canvas.length) }, (_, i) => fixed[i] ?? 0),
@@ -135,22 +135,29 @@ export const padded = (
 export function canvasOf(
   model: Model, pieces: readonly CanvasPiece[],
 ): Pick<CanvasOptions, 'canvas' | 'fixed'> {
-  const draft = new CanvasDraft(model), { n_canvas: most } = model.info;
+  const draft = new CanvasDraft(model);
   for (const piece of pieces) {
     if (typeof piece === 'string') draft.text(piece);
     else if ('end' in piece) draft.end();
     else draft.hole(piece.hole, piece.draft);
   }
-  return checked(draft.whole, most);
+  return checked(draft.whole, model.info);
 }
 
-/** Not longer than the model's. */
-export function checked<C extends Pick<CanvasOptions, 'canvas'>>(given: C, most: number): C {
-  const n = given.canvas?.length ?? 0;
-  if (n > most)
-    throw new BezelError(
-      `the given canvas has ${n} tokens; this model's has ${most}`, 'argument', undefined,
-      'diffusion.canvas',
-    );
+/** Not longer than the model's, of its tokens, and what stays is there. */
+export function checked<C extends Pick<CanvasOptions, 'canvas' | 'fixed'>>(
+  given: C, { n_canvas: most, n_vocab: end }: Info,
+): C {
+  const { canvas = [], fixed = [] } = given;
+  const wrong = (message: string, param: string): never => {
+    throw new BezelError(message, 'argument', undefined, `diffusion.${param}`);
+  };
+  if (canvas.length > most)
+    wrong(`the given canvas has ${canvas.length} tokens; this model's has ${most}`, 'canvas');
+  const unknown = canvas.find((id) => id >= end);
+  if (unknown !== undefined)
+    wrong(`token id ${unknown} in the canvas; this vocabulary ends at ${end - 1}`, 'canvas');
+  const empty = canvas.findIndex((id, i) => id < 0 && fixed[i]);
+  if (empty >= 0) wrong(`position ${empty} of the canvas is fixed and has no token`, 'fixed');
   return given;
 }

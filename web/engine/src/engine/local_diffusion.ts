@@ -115,11 +115,12 @@ function conversationOf({ messages, text, selection: [from, to], instruction }: 
 /** What stands before the hole is in the canvas, as in any answer, but for what has no room there
  *  beside the hole and some of what follows: that is read before it. */
 export function planEdit(model: Model, context: number, params: EditParams): EditPlan {
-  const { text, length, diffusion, seed, tools, thinking } = params;
+  const { text, length, diffusion, seed, tools, thinking, adapters } = params;
   const span = spanOf(text, params.selection), [from, to] = span;
   const { n_canvas: most, sampling } = model.info;
   const order = readChat({
     messages: conversationOf(params), ...(tools && { tools }), ...(thinking && { thinking }),
+    ...(seed !== undefined && { seed }), ...(adapters && { adapters }),
   }, model.info);
   const prompt = model.chatTokens(order.conversation, { thinking: order.thinking });
   const ids = (words: string): Int32Array => model.tokenize(words, { bos: false, plain: true });
@@ -127,8 +128,11 @@ export function planEdit(model: Model, context: number, params: EditParams): Edi
   const count = length ?? Math.max(1, ids(text.slice(from, to)).length);
   if (count > most)
     throw new BezelError(
-      `the selection has ${count} tokens; this model's canvas has ${most}`, 'argument', undefined,
-      'selection',
+      `the ${length ? 'new words have' : 'selection has'} ${count} tokens; this model's canvas has `
+        + most,
+      'argument',
+      undefined,
+      length ? 'length' : 'selection',
     );
   const seen = Math.min(after.length, most >> 2); // of what follows, at least
   const cut = Math.min(before.length, Math.max(0, before.length + count + seen - most));
@@ -152,7 +156,8 @@ export function planEdit(model: Model, context: number, params: EditParams): Edi
     hole: [first, count],
     span,
     options: {
-      seed: seed ?? (sampling.seed || freshSeed()), n_max: n, ignore_end: true, stop: [],
+      seed: order.options.seed ?? (sampling.seed || freshSeed()),
+      n_max: n, ignore_end: true, stop: [],
       diffusion: {
         ...readDiffusion(diffusion)?.options, ...draft.whole, canvases: 1,
       },

@@ -74,6 +74,16 @@ const USUAL_ANSWER = 512; // tokens, where a request does not say
 const withUsage = <R extends ChatRequest | CompletionRequest>(request: R): R =>
   ({ ...request, stream_options: { include_usage: true } });
 
+/** Of an answer as a whole. */
+function whole<R extends ChatRequest | CompletionRequest>(request: R): R {
+  if (request.return_steps)
+    throw new BezelError(
+      '"return_steps" needs "stream": true; a whole answer has no steps', 'unsupported', undefined,
+      'return_steps',
+    );
+  return withUsage(request);
+}
+
 const disposed = (): BezelError => new BezelError('this engine was disposed', 'cancelled');
 
 export class LocalEngine {
@@ -419,12 +429,14 @@ export class LocalEngine {
 
   /** What this kind of model can do, with the canvas that it begins with as tokens. */
   private fittingKind<O extends Order>(order: O): O {
-    checkKind(this.model.info, order.options, order.constraint);
-    const { diffusion: given } = order.options, { n_canvas: n } = this.model.info;
+    checkKind(
+      this.model.info, order.options, { steps: order.returnSteps, constraint: order.constraint },
+    );
+    const { diffusion: given } = order.options;
     if (!order.canvas && !given?.canvas) return order;
     const canvas = order.canvas
       ? canvasOf(this.model, order.canvas)
-      : checked(padded(given?.canvas ?? [], given?.fixed ?? [], n), n);
+      : checked(padded(given?.canvas ?? [], given?.fixed ?? [], this.model.info), this.model.info);
     return { ...order, options: { ...order.options, diffusion: { ...given, ...canvas } } };
   }
 
@@ -484,9 +496,9 @@ export class LocalEngine {
 
   private readonly ownCalls: Handlers<Omit<EngineCalls, Modelless | keyof TrainCalls>> = {
     chat: (request, { signal }) =>
-      wholeChat(this.chat(withUsage(request), signal)),
+      wholeChat(this.chat(whole(request), signal)),
     complete: (request, { signal }) =>
-      wholeText(this.complete(withUsage(request), signal)),
+      wholeText(this.complete(whole(request), signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
     detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
     checkConstraint: async (constraint) => this.model.checkConstraint(constraint),

@@ -26,6 +26,8 @@ interface Flight {
 export interface Begun {
   tokens: number;
   canvases: number;
+  /** Of those canvases. */
+  steps: number;
 }
 
 interface Program extends Recorded {
@@ -49,7 +51,8 @@ export class GpuCanvas {
     begun: Begun,
   ): AsyncGenerator<CanvasStep, { stop: Stop }, void> {
     const { session } = this, { core } = session.engine, x = core.exports;
-    const json = optionsJson(begun.canvases ? goneOn(options, begun) : options);
+    const { n_canvas: n } = session.engine.info;
+    const json = optionsJson(begun.canvases ? goneOn(options, begun, n) : options);
     const text: GenerationPtr = core.with(json, (p, n) =>
       core.check(x.bz_wasm_generation_open(session.ptr, p, n)));
     try {
@@ -113,8 +116,13 @@ export class GpuCanvas {
         yield step;
         continue;
       }
-      const ids = step.tokens.slice(0, n);
-      await session.read(ids, signal && { signal });
+      const ids = step.tokens.slice(0, n), before = session.position;
+      try {
+        await session.read(ids, signal && { signal });
+      } catch (e) {
+        session.truncate(before); // a canvas is read as a whole, or it is none of the text
+        throw e;
+      }
       core.checkNumber(x.bz_wasm_gpu_canvas_taken(text));
       yield { ...step, final: { ids, text: said + core.resultText() } };
       return;
@@ -162,12 +170,19 @@ export class GpuCanvas {
   }
 }
 
-/** The options for the rest of a text: what it begins with was the first canvas's. */
-function goneOn(options: DrawOptions, begun: Begun): DrawOptions {
-  const { canvas: _, fixed: __, canvases = 0, ...diffusion } = options.diffusion ?? {};
+/** The options for the rest of a text: what it begins with was the first canvas's, and a script's
+ *  tokens were used. */
+function goneOn(options: DrawOptions, begun: Begun, n: number): DrawOptions {
+  const { canvas, fixed: _, canvases = 0, random, sampled, ...rest } = options.diffusion ?? {};
+  const firsts = begun.canvases - +(canvas !== undefined);
   return {
     ...options,
-    diffusion: { ...diffusion, canvases: canvases && Math.max(1, canvases - begun.canvases) },
+    diffusion: {
+      ...rest,
+      ...(random && { random: random.slice((firsts + begun.steps) * n) }),
+      ...(sampled && { sampled: sampled.slice(begun.steps * n) }),
+      canvases: canvases && Math.max(1, canvases - begun.canvases),
+    },
   };
 }
 

@@ -409,7 +409,7 @@ export class GpuConversation implements Conversation {
     options: ConversationOptions = {},
   ): AsyncGenerator<CanvasStep, { stop: Stop }, void> {
     const leave = this.turn.begin(), signal = this.withClosing(options.signal);
-    const begun = { tokens: 0, canvases: 0 };
+    const begun = { tokens: 0, canvases: 0, steps: 0 };
     try {
       for (let tries = 1; ; tries++) {
         const engine = await this.model.alive();
@@ -420,9 +420,12 @@ export class GpuConversation implements Conversation {
             for (;;) {
               const next = await steps.next();
               if (next.done) return next.value;
-              const { final } = next.value;
-              begun.tokens += final?.ids.length ?? 0;
-              begun.canvases += +(final !== undefined);
+              const { final, step } = next.value;
+              if (final) {
+                begun.tokens += final.ids.length;
+                begun.canvases++;
+                begun.steps += step;
+              }
               tries = 1;
               yield next.value;
             }
