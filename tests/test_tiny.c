@@ -185,7 +185,7 @@ static double steps_off(bz_session *s, const int32_t *canvases, const struct ggu
     struct generation g;
     struct bz_err err;
     how.canvas = canvases;
-    generation_begin(&g, s, &o);
+    CHECK(generation_begin(&g, s, &o, &err) == BZ_OK);
     CHECK(diffusion_begin(&g, s, &r, &err) == BZ_OK);
     double first = canvas_off(s, canvases, rows, want);
     model_denoise(&r, &s->engine->model, &s->acts);

@@ -58,7 +58,9 @@ export const schemas = [
     contains: { const: 7 }, minItems: 1, maxItems: 5,
   })],
   // numbers
-  ['a temperature', object({ celsius: between(-90, 60) })],
+  ['a temperature', object({ celsius: {
+    type: 'number', minimum: -90, maximum: 60, multipleOf: 0.1,
+  } })],
   ['a share', { type: 'number', minimum: 0, maximum: 1 }],
   ['a price', object({ euros: { type: 'number', exclusiveMinimum: 0, multipleOf: 0.01,
     maximum: 9999 } })],

@@ -94,6 +94,22 @@ test('openai: any object, a grammar, a pattern and a choice', async () => {
   City.parse(JSON.parse(raw.choices[0].text));
 });
 
+test('openai: JSON may be laid out, and what cannot be kept of a schema left out', async () => {
+  const ask = async (more) =>
+    (await openai.chat.completions.create({
+      ...greedy, messages: [user('Give the country and the capital of Italy in JSON.')], ...more,
+    })).choices[0].message.content;
+  const json_schema = z.toJSONSchema(z.object({ country: short, capital: short }));
+  const compact = await ask({ json_schema });
+  equal(compact, JSON.stringify(JSON.parse(compact)));
+  equal(await ask({ json_schema, json_indent: true }), '{"country": "Italy", "capital": "Rome"}');
+  const properties = { ...json_schema.properties, x: { $dynamicRef: '#' } };
+  const odd = { ...json_schema, properties };
+  same(Object.keys(JSON.parse(await ask({ json_schema: odd, json_lenient: true }))).slice(0, 2), [
+    'country', 'capital',
+  ]);
+});
+
 test('openai: what cannot be kept is refused before anything is streamed, by keyword and place',
     async () => {
   const refused = (more, param, words) => Promise.all([false, true].map((stream) =>

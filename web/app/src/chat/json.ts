@@ -21,8 +21,12 @@ function parsed(text: string): unknown {
  *  cannot be kept. */
 export function formatOf({ json, schema }: JsonSettings): ConstraintFields {
   if (json === 'off') return {};
-  if (json === 'object') return { response_format: { type: 'json_object' } };
-  return { json_schema: (parsed(schema) ?? schema) as JsonSchema };
+  return {
+    ...(json === 'object'
+      ? { response_format: { type: 'json_object' as const } }
+      : { json_schema: (parsed(schema) ?? schema) as JsonSchema }),
+    json_indent: true, // as the model was taught to write it; it is laid out here anyway
+  };
 }
 
 /** With line breaks and indents between what stands there; strings and numbers stay as they were

@@ -193,9 +193,11 @@ export class Catalog {
   }
 
   /** Where things lie is this machine's business: who asks over the wire hears names instead, of
-   *  the model or of an adapter. */
-  withoutPaths(text: string, name: string): string {
-    let shown = text;
+   *  the model or of an adapter. What is wrong with a field of a request is said in the request's
+   *  own words, such as #/properties/a. */
+  withoutPaths(e: unknown, name: string): unknown {
+    if (!(e instanceof BezelError) || e.param !== undefined) return e;
+    let shown = e.message;
     const files = [...this.shipped.values()].flatMap(({ entry }) =>
       (entry.file === undefined ? [] : shards(entry.file)));
     for (const file of files) shown = shown.replaceAll(file, name);
@@ -206,14 +208,8 @@ export class Catalog {
       shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(
         this.store.tree.place, '/its/store',
       );
-    return shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
-  }
-
-  /** An error as who asks hears it. What is wrong with a field of a request is said in the
-   *  request's own words, such as #/properties/a. */
-  hiding(e: unknown, name: string): unknown {
-    if (!(e instanceof BezelError) || e.param !== undefined) return e;
-    return new BezelError(this.withoutPaths(e.message, name), e.kind, e);
+    shown = shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
+    return new BezelError(shown, e.kind, e);
   }
 
   /** A file as if it lay in a store: a manifest and a config are made for it. */

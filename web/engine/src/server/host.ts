@@ -133,7 +133,7 @@ export class Host {
         household: turn.household,
       });
     } catch (e) {
-      throw this.catalog.hiding(e, entry.name);
+      throw this.catalog.withoutPaths(e, entry.name);
     }
   }
 

@@ -269,7 +269,7 @@ export class Server {
       );
       return new Error('something went wrong in the server; its terminal says what');
     }
-    return this.options.catalog.hiding(e, 'the model');
+    return this.options.catalog.withoutPaths(e, 'the model');
   }
 
   private fail(ex: Exchange, e: unknown): void {
