@@ -164,7 +164,9 @@ WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-e
 WASM_O2 = $(addprefix $(WASM_OUT)/obj/src/,ops/ops_cpu_bwd.o ops/ops_cpu_dot.o quant/%.o)
 $(WASM_OUT)/obj/src/quant/%.o: WASM_CFLAGS += -fno-unroll-loops
 WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o \
-            text/marked.o gpu/upload.o gpu/wgsl.o gpu/selftest.o ops/ops_cpu_bwd_experts.o)
+            text/marked.o text/sampler.o text/tokenizer_merges.o gpu/upload.o gpu/wgsl.o \
+            gpu/selftest.o ops/ops_cpu.o ops/ops_cpu_canvas.o ops/ops_cpu_optional.o \
+            ops/ops_cpu_bwd_experts.o base/mem.o base/str.o base/strmap.o base/utf8.o)
 WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o \
             gpu/adapt.o gpu/draw.o gpu/fuse.o gpu/fuse_%.o gpu/kernel.o gpu/ops_%.o gpu/plan.o \
             gpu/profile.o gpu/record.o gpu/selftest_%.o io/adapter.o io/adapter_%.o io/gguf_part.o \

@@ -43,7 +43,8 @@ const names = async () => (await ollama.list()).models.map((m) => m.name).sort()
 const user = (content) => ({ role: 'user', content });
 
 test('pull: a model comes into a store that was not there, told as Ollama tells it', async () => {
-  same(await names(), ['tiny-moe:latest', 'tiny:latest']);
+  const shipped = await names();
+  ok(shipped.includes('tiny:latest') && shipped.every((name) => name.startsWith('tiny')));
   ok(!fs.existsSync(home));
   const parts = await all(ollama.pull({ model: 'gemma4:e2b', stream: true }));
   same(parts[0], { status: 'pulling manifest' });
@@ -56,7 +57,7 @@ test('pull: a model comes into a store that was not there, told as Ollama tells 
     completed: tiny.length,
   });
   ok(parts.every((p) => !('loaded' in p) && !('of' in p)));
-  same(await names(), ['gemma4:e2b', 'tiny-moe:latest', 'tiny:latest']);
+  same(await names(), ['gemma4:e2b', ...shipped]);
   const manifest = `${home}/manifests/registry.ollama.ai/library/gemma4/e2b`;
   equal(fs.readFileSync(manifest, 'utf8'), made.text);
   const answer = await ollama.chat({ model: 'gemma4:e2b', messages: [user('What is 7 * 8?')] });

@@ -12,7 +12,8 @@ import { storeOption } from './model.js';
 import { packageVersion } from './package.js';
 import { bytesText } from './progress.js';
 
-const DRAW = 100, SAMPLE = 500, WINDOW = 10; // milliseconds; milliseconds; samples of the speed
+const DRAW = 100, SAMPLE = 500, LEAST = 1000; // milliseconds
+const WINDOW = 10; // samples of the speed
 
 export const say = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -33,7 +34,7 @@ class Speed {
     if (!last || at - last.at >= SAMPLE) this.samples.push({ at, loaded });
     if (this.samples.length > WINDOW) this.samples.shift();
     const [first] = this.samples;
-    return first && at > first.at ? (1000 * (loaded - first.loaded)) / (at - first.at) : 0;
+    return first && at - first.at >= LEAST ? (1000 * (loaded - first.loaded)) / (at - first.at) : 0;
   }
 }
 
@@ -52,7 +53,7 @@ class Progress {
       return;
     }
     const now = performance.now(), isBlob = of > 0 && loaded < of;
-    const speed = this.speed.add(loaded, now);
+    const speed = isBlob ? this.speed.add(loaded, now) : 0;
     if (status === this.last && now - this.drawn < DRAW) return;
     this.last = status;
     this.drawn = now;

@@ -49,10 +49,9 @@ export class Changes {
     try {
       return await work();
     } catch (e) {
-      const status = e instanceof BezelError ? statuses[e.kind] : undefined;
-      if (status === undefined) throw e;
-      const said = this.catalog.withoutPaths((e as BezelError).message, 'the model');
-      throw new HttpError(status, said, null, {}, null);
+      const said = this.catalog.withoutPaths(e, 'the model');
+      const status = said instanceof BezelError ? statuses[said.kind] : undefined;
+      throw status === undefined ? e : new HttpError(status, (said as BezelError).message);
     }
   }
 

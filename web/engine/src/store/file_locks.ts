@@ -90,7 +90,11 @@ async function isMine(file: string, id: string): Promise<boolean> {
 async function take(file: string, holder: Holder): Promise<boolean> {
   const there = await look(file);
   if (there && isLive(there)) return false;
-  if (there) await fs.promises.rm(file, { force: true });
+  if (there) {
+    const again = await look(file); // another may have taken it since
+    if (again && (again.holder.id !== there.holder.id || isLive(again))) return false;
+    await fs.promises.rm(file, { force: true });
+  }
   try {
     await fs.promises.writeFile(file, JSON.stringify(holder), { flag: 'wx', mode: 0o644 });
   } catch (e) {
