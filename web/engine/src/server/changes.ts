@@ -49,7 +49,7 @@ export class Changes {
     try {
       return await work();
     } catch (e) {
-      const said = this.catalog.hiding(e, 'the model');
+      const said = this.catalog.withoutPaths(e, 'the model');
       const status = said instanceof BezelError ? statuses[said.kind] : undefined;
       throw status === undefined ? e : new HttpError(status, (said as BezelError).message);
     }
