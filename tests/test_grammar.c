@@ -237,6 +237,53 @@ static void check_masks(void)
     }
 }
 
+/* Compile it, and write a little. */
+static enum bz_status use_grammar(size_t i, struct bz_err *err)
+{
+    struct grammar *g = NULL;
+    struct matcher *m = NULL;
+    struct buf text = { 0 };
+    uint32_t n = tokenizer_size(engine->tokenizer);
+    enum bz_status st = open_grammar(&g, grammars[i].kind, grammars[i].text, err);
+    if (st == BZ_OK) st = matcher_open(&m, g, vocab, err);
+    for (int k = 0; st == BZ_OK && k < 4 && !matcher_is_over(m); k++) {
+        const uint32_t *mask = matcher_mask(m);
+        uint32_t id = 0;
+        bool accepted = false;
+        while (mask && id < n && !allows(mask, id)) id++;
+        if (mask && id == n) break;
+        st = mask ? matcher_advance(m, (int32_t)id, &accepted, err) : matcher_status(m, err);
+    }
+    if (st == BZ_OK) st = matcher_forced(m, &text, err);
+    if (st == BZ_OK) st = matcher_finish(m, &text, err);
+    buf_free(&text);
+    matcher_close(m);
+    grammar_close(g);
+    return st;
+}
+
+/* Every allocation on the way fails once. Some may: tables that only save time. */
+static void check_memory(void)
+{
+    for (size_t i = 0; i < sizeof grammars / sizeof *grammars; i++) {
+        bool failed = true;
+        int64_t live = mem_live();
+        for (uint64_t k = 1; failed; k += 1 + k / 40) {
+            struct bz_err err = { "" };
+            uint64_t before = mem_count();
+            mem_fail_at(k);
+            enum bz_status st = use_grammar(i, &err);
+            mem_fail_at(0);
+            failed = mem_count() - before >= k;
+            CHECK_MSG(st == BZ_OK || (failed && st == BZ_ERR_MEMORY && err.text[0]),
+                      "%s: allocation %u: status %d: %s", grammars[i].text, (unsigned)k, (int)st,
+                      err.text);
+            CHECK_MSG(mem_live() == live, "%s: allocation %u: %d leaked", grammars[i].text,
+                      (unsigned)k, (int)(mem_live() - live));
+        }
+    }
+}
+
 static void check_texts(void)
 {
     static const struct {
@@ -309,6 +356,7 @@ int main(void)
     TEST("a walk through masks can always go on to an end, and keeps to the grammar") check_walks();
     TEST("what nests as deeply as it may can be closed") check_depth();
     TEST("a mask allows exactly the tokens that the matcher takes") check_masks();
+    TEST("any allocation may fail") check_memory();
     vocab_close(vocab);
     bz_engine_close(engine);
     TEST("nothing is left allocated") CHECK(mem_live() == live);

@@ -165,9 +165,11 @@ static uint32_t rule_number(struct parser *p, struct str name)
     if (p->s->nodes[n].aux) return p->s->nodes[n].aux - 1;
     if (p->n_rules == p->cap) {
         uint32_t cap = p->cap ? 2 * p->cap : 32;
-        struct rule_tree *r = cap <= 2 * MAX_RULES ? mem_grow(p->rules, cap, sizeof *r) : NULL;
-        if (!r) {
+        if (p->n_rules >= MAX_RULES)
             store_fail(p->s, BZ_ERR_LIMIT, "a grammar of more than %d rules", MAX_RULES);
+        struct rule_tree *r = p->s->status ? NULL : mem_grow(p->rules, cap, sizeof *r);
+        if (!r) {
+            store_fail(p->s, BZ_ERR_MEMORY, "out of memory for a grammar");
             return 0;
         }
         p->rules = r;

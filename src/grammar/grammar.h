@@ -77,8 +77,8 @@ void matcher_rollback(struct matcher *m, uint32_t n);
 /* Bytes that must come next, appended to out: the grammar leaves no choice. */
 enum bz_status matcher_forced(struct matcher *m, struct buf *out, struct bz_err *err);
 
-/* Bytes that bring the text to an end, appended to out: few of them, found by a search of bounded
- * length. The text itself stays as it is. */
+/* Bytes that bring a text that is written to an end, appended to out: few of them, found by a
+ * search of bounded length. The text itself stays as it is. */
 enum bz_status matcher_finish(struct matcher *m, struct buf *out, struct bz_err *err);
 
 enum bz_status matcher_status(const struct matcher *m, struct bz_err *err);

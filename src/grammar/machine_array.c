@@ -238,12 +238,16 @@ static void put_canonical(struct buf *b, const struct json *j)
 {
     struct decimal d;
     if (j->type == JSON_INT || j->type == JSON_FLOAT) {
-        if (!decimal_read(&d, j->text)) {
+        enum bz_status st = decimal_read(&d, j->text);
+        b->failed |= st == BZ_ERR_MEMORY;
+        if (st) { /* longer than that it is equal to none but itself */
             buf_put_str(b, j->text);
             return;
         }
-        buf_printf(b, "%s%.*s.%s", d.negative ? "-" : "", (int)d.n_whole, d.digits.data,
-                   d.digits.data + d.n_whole);
+        if (d.negative) buf_putc(b, '-');
+        buf_put(b, d.digits.data, d.n_whole);
+        buf_putc(b, '.');
+        buf_put(b, d.digits.data + d.n_whole, d.digits.n - d.n_whole);
         buf_free(&d.digits);
     } else if (j->type == JSON_ARRAY || j->type == JSON_OBJECT) {
         const struct json **v = mem_alloc(j->n, sizeof *v);

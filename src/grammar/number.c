@@ -73,7 +73,7 @@ static bool read_digits(struct decimal *d, struct str t, int64_t *point)
     return d->digits.n > 0 && !d->digits.failed;
 }
 
-bool decimal_read(struct decimal *d, struct str text)
+enum bz_status decimal_read(struct decimal *d, struct str text)
 {
     struct decimal raw = { 0 };
     int64_t point = 0;
@@ -92,19 +92,21 @@ bool decimal_read(struct decimal *d, struct str text)
         d->negative = raw.negative && n > 0;
         ok = !d->digits.failed;
     }
+    bool no_memory = raw.digits.failed || d->digits.failed;
     buf_free(&raw.digits);
     if (!ok) buf_free(&d->digits);
-    return ok;
+    return ok ? BZ_OK : no_memory ? BZ_ERR_MEMORY : BZ_ERR_LIMIT;
 }
 
 /* Read a number of the schema, or fail. */
 static bool read_bound(struct store *s, struct decimal *d, struct str text)
 {
-    if (!decimal_read(d, text)) {
-        store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits",
-                   (int)(text.n > 60 ? 60 : text.n), text.p);
-        return false;
-    }
+    enum bz_status st = decimal_read(d, text);
+    if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
+    if (st)
+        store_fail(s, st, "the number %.*s has too many digits", (int)(text.n > 60 ? 60 : text.n),
+                   text.p);
+    if (st) return false;
     uint32_t behind = (uint32_t)(d->digits.n - d->n_whole);
     if (d->n_whole > s->n_whole) s->n_whole = (uint32_t)d->n_whole;
     if (behind > s->n_fraction) s->n_fraction = behind;
@@ -302,7 +304,9 @@ static node mod_step(struct store *s, const uint32_t *w, uint32_t cp)
 node number_multiple(struct store *s, struct str of)
 {
     struct decimal d;
-    if (!decimal_read(&d, of)) return 0;
+    enum bz_status st = decimal_read(&d, of);
+    if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
+    if (st) return 0;
     uint64_t m = 0;
     for (size_t i = 0; i < d.digits.n && m < UINT32_MAX; i++)
         m = 10 * m + (uint64_t)(d.digits.data[i] - '0');

@@ -104,7 +104,7 @@ void draft_group(struct grammar *g, struct object_draft *d, node other, const st
     if (n == 0 && node_kind(&g->s, other) == F_TRUE) return;
     vec_put(&g->s, &d->groups, (const uint32_t[]) { other, n }, 2);
     vec_put(&g->s, &d->groups, (const uint32_t *)patterns, 2 * n);
-    d->n_groups++;
+    d->n_groups += !g->s.status;
 }
 
 /* A pattern that every name has is said of all names, and then no name is left to `other`. */
@@ -132,7 +132,7 @@ static void split_patterns(struct grammar *g, struct object_draft *d)
     vec_free(&rest);
     vec_free(&d->groups);
     d->groups = out;
-    d->n_groups = n;
+    d->n_groups = g->s.status ? 0 : n;
 }
 
 /* Groups without patterns become one, and equal groups too. */
@@ -166,7 +166,7 @@ static void tidy_groups(struct grammar *g, struct object_draft *d)
     }
     vec_free(&d->groups);
     d->groups = out;
-    d->n_groups = n;
+    d->n_groups = g->s.status ? 0 : n;
 }
 
 /* qsort has no context: texts are put in front of the members for it. */

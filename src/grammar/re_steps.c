@@ -91,7 +91,8 @@ static void sweep(struct store *s, enum kind kind, struct source *from, uint32_t
             }
             if (t != 0 || kind == RE_TUPLE || kind == RE_NOT) vec_push(s, &to, t);
         }
-        if (any) draft_put(s, d, cp, borders.w[b + 1] - 1, combine(s, kind, to.w, to.n));
+        if (any && !s->status)
+            draft_put(s, d, cp, borders.w[b + 1] - 1, combine(s, kind, to.w, to.n));
     }
     vec_free(&borders);
     vec_free(&to);
