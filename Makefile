@@ -145,7 +145,8 @@ bench: all $(BUILD)/bench/tokenizer
 
 WASM_CC  ?= clang-19
 WASM_OUT  = $(BUILD)/wasm
-WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/locate.c \
+WASM_NO   = src/bezel_file.c src/io/source_file.c src/io/ollama.c src/io/ollama_disk.c \
+            src/io/ollama_change.c src/io/locate.c \
             src/io/gguf_write_file.c \
             src/io/gguf_file.c src/io/adapter_file.c src/io/part_file.c src/io/file_guard.c \
             src/base/seed.c src/plan.c src/gpu/null_host.c
@@ -163,13 +164,15 @@ WASM_CFLAGS = --target=wasm32-wasi -std=c11 -O3 -msimd128 -mbulk-memory -msign-e
 WASM_O2 = $(addprefix $(WASM_OUT)/obj/src/,ops/ops_cpu_bwd.o ops/ops_cpu_dot.o quant/%.o)
 $(WASM_OUT)/obj/src/quant/%.o: WASM_CFLAGS += -fno-unroll-loops
 WASM_SMALL = $(addprefix $(WASM_OUT)/obj/src/,io/%.o text/tokenizer.o text/detok.o text/stop.o \
-            text/marked.o gpu/upload.o gpu/wgsl.o gpu/selftest.o ops/ops_cpu_bwd_experts.o)
+            text/marked.o text/sampler.o text/tokenizer_merges.o gpu/upload.o gpu/wgsl.o \
+            gpu/selftest.o ops/ops_cpu.o ops/ops_cpu_canvas.o ops/ops_cpu_optional.o \
+            ops/ops_cpu_bwd_experts.o base/mem.o base/str.o base/strmap.o base/utf8.o)
 WASM_SMALLEST = $(addprefix $(WASM_OUT)/obj/src/,cli/%.o wasm/%.o train/%.o model/%.o tape/%.o \
             gpu/adapt.o gpu/draw.o gpu/fuse.o gpu/fuse_%.o gpu/kernel.o gpu/ops_%.o gpu/plan.o \
             gpu/profile.o gpu/record.o gpu/selftest_%.o io/adapter.o io/adapter_%.o io/gguf_part.o \
             io/gguf_place.o io/gguf_write.o io/pattern.o io/safetensors.o ops/ops.o ops/ops_bwd.o \
-            ops/ops_optional.o text/chat_%.o base/json.o bezel.o session.o \
-            generate.o diffuse.o step.o)
+            ops/ops_optional.o text/chat_%.o text/tags.o base/json.o bezel.o session.o \
+            generate.o constrained.o diffuse.o step.o grammar/%.o)
 $(WASM_O2): WASM_CFLAGS += -O2
 $(WASM_SMALL): WASM_CFLAGS += -Os
 $(WASM_SMALLEST): WASM_CFLAGS += -Oz

@@ -144,8 +144,8 @@ struct bz_session_options {
     uint32_t n_context; /* it can hold; 0: the store's wish, else 4096, or as trained if less */
     uint32_t n_batch;   /* tokens computed together while reading a prompt; 0: 256 */
     enum bz_cache cache;
-    /* Called after each batch of a feed; false stops it with BZ_ERR_CANCELLED. May be NULL. */
-    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
+    /* After a batch of a feed; within each step. False stops with BZ_ERR_CANCELLED. May be NULL. */
+    bool (*on_batch)(void *ctx, uint32_t done, uint32_t total), (*go_on)(void *ctx);
     void *ctx;
 };
 
@@ -217,6 +217,20 @@ struct bz_sampling bz_sampling_defaults(const bz_engine *e);
 enum bz_status bz_session_sample(bz_session *s, const struct bz_sampling *sampling, int32_t *id,
                                  struct bz_err *err);
 
+/* ---- constraints: texts that keep to a schema, a pattern or a grammar ---- */
+
+typedef struct bz_constraint bz_constraint;
+
+/* `json` is an object. A text keeps to at most one of "schema": a JSON Schema, "json": true (any
+ * object), "regex": "..." and "gbnf": "...". "indent": true, JSON may be laid out; "lenient": true,
+ * keywords that cannot be kept are left out, and no error. "tools": [{"name", "parameters": a
+ * schema, "strict"}] may be called, and "call" is "auto" (text or calls), "required" or "none";
+ * "one_call": true, at most one. "thinking": true, a thought may come first; "in_thought": true,
+ * the prompt ends inside one. An engine compiles its last few once, and must outlive them. */
+enum bz_status bz_constraint_open(bz_constraint **out, bz_engine *e, const char *json,
+                                  size_t n_bytes, struct bz_err *err);
+void bz_constraint_close(bz_constraint *c);
+
 /* ---- diffusion: a model that denoises a canvas of n_canvas tokens in steps ----
  *
  * It reads and generates text like any other, but draws no next token: there are no logits, and of
@@ -260,6 +274,8 @@ struct bz_generate_options {
     size_t n_stop;
     bool ignore_end;                      /* go on past end-of-turn tokens (benchmarks) */
     bool specials;                        /* show control tokens' text, as a chat parser wants */
+    bz_constraint *constraint;            /* what the text keeps to; NULL: nothing. No diffusion */
+    bool one_by_one;                      /* read tokens that it forces one by one, not together */
     const struct bz_diffusion *diffusion; /* NULL: the defaults */
     void *ctx;                            /* for the callback */
     /* Pieces of text, whole code points; may be NULL. False stops. */

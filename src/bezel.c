@@ -144,6 +144,7 @@ void bz_engine_close(bz_engine *e)
     mem_free(e->adapters);
     if (e->has_model) model_free(&e->model, &e->backend);
     if (e->backend.close) e->backend.close(&e->backend);
+    engine_forget_constraints(e);
     tokenizer_close(e->tokenizer);
     locate_close(&e->file);
     for (size_t i = 0; i < e->n_stop; i++) mem_free(e->stop[i]);

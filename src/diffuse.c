@@ -184,7 +184,7 @@ enum bz_status diffusion_advance(struct generation *g, struct bz_session *s, uin
     if (!go_on || !stopped) return BZ_OK;
     enum bz_status st = BZ_OK;
     for (uint32_t i = 0; i < s->acts.canvas.n && st == BZ_OK && !g->done; i++) {
-        *n = g->diffusion.n_taken = i + 1;
+        *n = i + 1;
         st = generation_advance(g, s, best[i], err);
     }
     return st;
@@ -193,7 +193,6 @@ enum bz_status diffusion_advance(struct generation *g, struct bz_session *s, uin
 enum bz_status diffusion_taken(struct generation *g, const struct bz_session *s, struct bz_err *err)
 {
     g->diffusion.begun = false;
-    g->diffusion.n_taken = 0;
     g->result.n_canvases++;
     if (!g->done) generation_check_room(g, s);
     return generation_check_text(g, err);
@@ -201,7 +200,7 @@ enum bz_status diffusion_taken(struct generation *g, const struct bz_session *s,
 
 enum bz_status diffusion_next(struct generation *g, struct bz_session *s, struct bz_err *err)
 {
-    struct run r = { .be = &s->engine->backend };
+    struct run r = session_run(s);
     struct canvas *c = &s->acts.canvas;
     uint32_t n = 0;
     size_t before = g->result.n;

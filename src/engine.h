@@ -4,6 +4,7 @@
 
 #include "bezel.h"
 
+#include "grammar/constraint.h"
 #include "io/locate.h"
 #include "model/forward.h"
 #include "model/lora.h"
@@ -21,6 +22,7 @@ struct engine_adapter {
 
 enum { WORN_MIXED = 0 };         /* no engine's `worn` */
 enum { DEFAULT_CONTEXT = 4096 }; /* tokens, where neither caller nor store says */
+enum { CONSTRAINTS_KEPT = 4 };   /* compiled ones of an engine, for the requests that follow */
 
 struct bz_engine {
     struct located file;
@@ -35,6 +37,8 @@ struct bz_engine {
     uint64_t worn;    /* the same by what they do: equal in every engine, and with none of effect */
     uint32_t n_trainings; /* begun and ended: what was recorded with others does not fit any more */
     enum bz_chat_variant variant;
+    struct vocab *vocab; /* what masks need to know of the tokenizer; made with the first one */
+    struct bz_constraint *constraints[CONSTRAINTS_KEPT]; /* the last one first */
     /* From the store's manifest, NUL-ended: */
     char *system;   /* or NULL */
     char *messages; /* a JSON array, or NULL */
@@ -52,6 +56,17 @@ enum bz_status engine_open(bz_engine **out, struct located *file, const char *na
 enum bz_status engine_add_adapter(bz_engine *e, struct adapter *adapter, float scale, int *id,
                                   struct bz_err *err);
 
+struct bz_constraint {
+    struct constraint *compiled;
+    char *text; /* n bytes of JSON */
+    size_t n;
+    uint32_t n_users; /* the engine is one while it keeps it */
+    bool broken;      /* a failure in use may stay with what was compiled */
+};
+
+/* The engine ends: it keeps no constraint, and has no vocabulary for them. */
+void engine_forget_constraints(struct bz_engine *e);
+
 struct bz_session {
     struct bz_engine *engine;
     struct kv_cache kv;
@@ -64,7 +79,8 @@ struct bz_session {
     uint64_t worn;    /* what the engine's was when the cache was computed */
     uint32_t n_batch;
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total);
-    void *on_batch_ctx;
+    bool (*go_on)(void *ctx);
+    void *callback_ctx; /* of both */
 };
 
 /* Are these tokens of the vocabulary, and is there room for them? */
@@ -90,6 +106,13 @@ enum bz_status session_restore(struct bz_session *s, const struct source *snap, 
 /* Zeros become neutral values; what makes no sense is an error. */
 enum bz_status sampling_check(struct bz_sampling *p, struct bz_err *err);
 
+/* A run of its engine's backend that can be stopped. */
+static inline struct run session_run(const struct bz_session *s)
+{
+    return (
+        struct run) { .be = &s->engine->backend, .go_on = s->go_on, .go_on_ctx = s->callback_ctx };
+}
+
 /* Does its model denoise canvases? */
 static inline bool session_diffuses(const struct bz_session *s)
 {
@@ -107,31 +130,52 @@ struct diffusion {
     struct bz_diffusion how;
     size_t n_random, n_sampled; /* of the caller's canvases that were used */
     bool begun;                 /* s->canvas is being denoised */
-    uint32_t n_taken;           /* tokens of it that are text, and not read yet */
+};
+
+enum { FORCED_MOST = 32 }; /* tokens that are read together without being drawn */
+
+/* What may come next of a text. */
+struct next_tokens {
+    int32_t forced[FORCED_MOST]; /* n_forced tokens that must come: nothing is drawn */
+    uint32_t n_forced;
+    const uint32_t *mask; /* else: as struct bz_sampling has it, until the next token */
 };
 
 /* A text being generated. Between tokens `ready` holds the piece that became certain. */
 struct generation {
     const struct bz_generate_options *options; /* outlive it */
+    struct guide *guide;                       /* of the constraint; NULL: there is none */
+    struct next_tokens next;
+    uint32_t *mask; /* with a guide: room, where its mask is not all that is asked for */
     struct detok detok;
     struct stop_filter stop;
     struct buf text, ready;
+    uint32_t ends[FORCED_MOST], n_ends; /* where in `ready` the text of each forced token ends */
     struct bz_generated result;
     struct diffusion diffusion;
     bool done; /* then result.stop says why, and `ready` has the last piece */
 };
 
-void generation_begin(struct generation *g, const struct bz_session *s,
-                      const struct bz_generate_options *options);
+/* On failure there is nothing to close. */
+enum bz_status generation_begin(struct generation *g, const struct bz_session *s,
+                                const struct bz_generate_options *options, struct bz_err *err);
 
-/* Draw a token, read it, and advance by it. */
+/* Draw a token, read it, and advance by it; or read all tokens that must come. */
 enum bz_status generation_next(struct generation *g, struct bz_session *s, struct bz_err *err);
 
-/* For a backend that draws and reads by itself: is there room for another token (empties `ready`)?
- * And: this one was drawn and read, so the text has it; it may be the last. */
+/* For a backend that draws and reads by itself, in this order:
+ *
+ * has_room: may there be another token? Empties `ready`.
+ * look: what may come next, into `next`, of a text that has not ended.
+ * advance: the text has this token; it may be the last.
+ * resume: the last n tokens of the session are the text's already. */
 bool generation_has_room(struct generation *g, const struct bz_session *s);
+enum bz_status generation_look(struct generation *g, const struct bz_session *s,
+                               struct bz_err *err);
 enum bz_status generation_advance(struct generation *g, const struct bz_session *s, int32_t id,
                                   struct bz_err *err);
+enum bz_status generation_resume(struct generation *g, const struct bz_session *s, uint32_t n,
+                                 struct bz_err *err);
 
 /* Denoise the canvas by one step; begin one first where none is begun. A canvas that is finished
  * becomes text, and is read. */

@@ -87,17 +87,44 @@ struct bz_generate_options bz_generate_defaults(const bz_engine *e)
     };
 }
 
-void generation_begin(struct generation *g, const struct bz_session *s,
-                      const struct bz_generate_options *options)
+static enum bz_status open_guide(struct generation *g, const struct bz_session *s,
+                                 struct bz_err *err)
+{
+    const struct bz_generate_options *o = g->options;
+    if (session_diffuses(s))
+        return fail(err, BZ_ERR_UNSUPPORTED,
+                    "the text of a diffusion model cannot be constrained yet");
+    enum bz_status st = guide_open(&g->guide, o->constraint->compiled, err);
+    if (st) return st;
+    uint32_t n_words = vocab_mask_words(s->engine->vocab);
+    g->mask = mem_alloc(n_words, sizeof *g->mask);
+    return g->mask ? BZ_OK : fail_memory(err, n_words * sizeof *g->mask);
+}
+
+/* Where ends are ignored no token comes after the last one that may. */
+static enum bz_status end_where_it_must(struct generation *g, const struct bz_session *s,
+                                        struct bz_err *err)
+{
+    return g->guide && g->options->ignore_end && !g->done ? generation_look(g, s, err) : BZ_OK;
+}
+
+enum bz_status generation_begin(struct generation *g, const struct bz_session *s,
+                                const struct bz_generate_options *options, struct bz_err *err)
 {
     *g = (struct generation) { .options = options, .result.first = s->kv.n_past };
     g->diffusion.how = options->diffusion ? *options->diffusion : bz_diffusion_defaults(s->engine);
     g->stop.strings = options->stop;
     g->stop.n_strings = options->n_stop;
+    enum bz_status st = options->constraint ? open_guide(g, s, err) : BZ_OK;
+    if (st == BZ_OK) st = end_where_it_must(g, s, err);
+    if (st) generation_close(g);
+    return st;
 }
 
 void generation_close(struct generation *g)
 {
+    guide_close(g->guide);
+    mem_free(g->mask);
     stop_free(&g->stop);
     buf_free(&g->text);
     buf_free(&g->ready);
@@ -126,13 +153,13 @@ void generation_check_room(struct generation *g, const struct bz_session *s)
     if ((g->options->n_max && g->result.n == g->options->n_max) ||
         (n_canvases && g->result.n_canvases == n_canvases))
         generation_finish(g, BZ_STOP_LENGTH);
-    else if (s->kv.n_past + g->diffusion.n_taken == s->kv.n_ctx)
-        generation_finish(g, BZ_STOP_CONTEXT);
+    else if (g->result.first + g->result.n == s->kv.n_ctx) generation_finish(g, BZ_STOP_CONTEXT);
 }
 
 bool generation_has_room(struct generation *g, const struct bz_session *s)
 {
     g->ready.n = 0;
+    g->n_ends = 0;
     if (!g->done) generation_check_room(g, s);
     return !g->done;
 }
@@ -142,6 +169,11 @@ enum bz_status generation_advance(struct generation *g, const struct bz_session 
 {
     const struct tokenizer *t = s->engine->tokenizer;
     g->result.n++;
+    enum bz_status st = g->guide ? guide_advance(g->guide, id, err) : BZ_OK;
+    if (st) {
+        g->options->constraint->broken = st != BZ_ERR_ARGUMENT;
+        return st;
+    }
     if (!g->options->ignore_end && tokenizer_is_end(t, id)) {
         generation_finish(g, BZ_STOP_END);
     } else {
@@ -150,7 +182,35 @@ enum bz_status generation_advance(struct generation *g, const struct bz_session 
         if (stop_feed(&g->stop, buf_str(&g->text), &g->ready)) generation_finish(g, BZ_STOP_STRING);
         else generation_check_room(g, s);
     }
-    return generation_check_text(g, err);
+    st = end_where_it_must(g, s, err);
+    return st ? st : generation_check_text(g, err);
+}
+
+enum bz_status generation_resume(struct generation *g, const struct bz_session *s, uint32_t n,
+                                 struct bz_err *err)
+{
+    enum bz_status st = BZ_OK;
+    g->result.first -= n;
+    for (uint32_t i = 0; i < n && st == BZ_OK && !g->done; i++)
+        st = generation_advance(g, s, s->tokens[g->result.first + i], err);
+    return st;
+}
+
+/* The text has the tokens first, since a stop string may end it before the last of them. */
+static enum bz_status read_forced(struct generation *g, struct bz_session *s, struct bz_err *err)
+{
+    const struct next_tokens next = g->next; /* each of them may make the text look again */
+    size_t before = g->result.n;
+    uint32_t n = 0;
+    enum bz_status st = BZ_OK;
+    while (n < next.n_forced && st == BZ_OK && !g->done) {
+        st = generation_advance(g, s, next.forced[n++], err);
+        g->ends[g->n_ends++] = (uint32_t)g->ready.n;
+    }
+    bool end = g->done && g->result.stop == BZ_STOP_END;
+    if (st == BZ_OK) st = bz_session_feed(s, next.forced, n, end ? 0 : 1, NULL, NULL, err);
+    if (st) g->result.n = before;
+    return st;
 }
 
 enum bz_status generation_next(struct generation *g, struct bz_session *s, struct bz_err *err)
@@ -158,7 +218,12 @@ enum bz_status generation_next(struct generation *g, struct bz_session *s, struc
     int32_t id;
     if (!generation_has_room(g, s)) return generation_check_text(g, err);
     if (session_diffuses(s)) return diffusion_next(g, s, err);
-    enum bz_status st = bz_session_sample(s, &g->options->sampling, &id, err);
+    enum bz_status st = generation_look(g, s, err);
+    if (st) return st;
+    if (g->next.n_forced) return read_forced(g, s, err);
+    struct bz_sampling sampling = g->options->sampling;
+    sampling.mask = g->next.mask;
+    st = bz_session_sample(s, &sampling, &id, err);
     if (st) return st;
     bool end = !g->options->ignore_end && tokenizer_is_end(s->engine->tokenizer, id);
     st = bz_session_feed(s, &id, 1, end ? 0 : 1, NULL, NULL, err);
@@ -171,10 +236,15 @@ enum bz_status bz_generate(bz_session *s, const struct bz_generate_options *opti
     struct bz_generate_options defaults = bz_generate_defaults(s->engine);
     if (!options) options = &defaults;
     struct generation g;
-    enum bz_status st = BZ_OK;
-    generation_begin(&g, s, options);
+    enum bz_status st = generation_begin(&g, s, options, err);
+    if (st) return st;
     while (!g.done && st == BZ_OK) {
         st = generation_next(&g, s, err);
+        if (st == BZ_ERR_CANCELLED) { /* by a callback of the session */
+            g.result.stop = BZ_STOP_CANCELLED;
+            st = BZ_OK;
+            break;
+        }
         if (st || !g.ready.n || !options->on_text) continue;
         if (options->on_text(options->ctx, g.ready.data, g.ready.n)) continue;
         if (!g.done) g.result.stop = BZ_STOP_CANCELLED;

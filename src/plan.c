@@ -186,7 +186,7 @@ static bool record_text(struct plan *p, struct run *r, struct recorded both[2], 
 {
     step_plan(r, p->session, rows, 1, horizon);
     both[0] = add_lines(p);
-    step_plan_draw(r, p->session, draw, horizon);
+    step_plan_draw(r, p->session, draw, false, horizon);
     both[1] = add_lines(p);
     return both[0].program && both[1].program;
 }
@@ -207,16 +207,17 @@ static enum bz_status record_all(struct plan *p, const struct plan_options *o, s
     struct run r = { .be = &p->engine->backend };
     struct bz_sampling greedy = bz_sampling_defaults(p->engine);
     struct gpu_draw draw;
-    size_t n_suppress;
-    const int32_t *suppress = tokenizer_suppressed(p->engine->tokenizer, &n_suppress);
+    struct gpu_draw_options how = { .sampling = &greedy,
+                                    .n_ctx = s->kv.n_ctx,
+                                    .n_vocab = p->engine->model.config.n_vocab };
+    how.suppress = tokenizer_suppressed(p->engine->tokenizer, &how.n_suppress);
     uint32_t rows = o->rows ? o->rows : 1, horizon = o->horizon ? o->horizon : FIRST_HORIZON;
     greedy.temperature = 0;
     if (rows > s->n_batch)
         return fail(err, BZ_ERR_ARGUMENT, "a step of %u tokens; this session's have at most %u",
                     rows, s->n_batch);
     if (horizon > s->kv.n_ctx) horizon = s->kv.n_ctx;
-    enum bz_status st = gpu_draw_open(&draw, &greedy, suppress, n_suppress, s->kv.n_ctx,
-                                      p->engine->model.config.n_vocab, err);
+    enum bz_status st = gpu_draw_open(&draw, &how, err);
     if (st) return st;
     struct recorded both[2] = { 0 };
     bool ok = p->pass ? record_pass(p, &r, &both[0], rows, horizon, o->canvas)

@@ -49,7 +49,8 @@ enum bz_status bz_session_open(bz_session **out, bz_engine *e,
     s->engine = e;
     s->n_batch = o.n_batch;
     s->on_batch = o.on_batch;
-    s->on_batch_ctx = o.ctx;
+    s->go_on = o.go_on;
+    s->callback_ctx = o.ctx;
     s->tokens = mem_alloc(o.n_context, sizeof *s->tokens);
     s->logits = mem_alloc(e->model.config.n_vocab, sizeof *s->logits);
     enum bz_status st = s->tokens && s->logits ? BZ_OK : fail_memory(err, o.n_context * 4ull);
@@ -149,7 +150,7 @@ static enum bz_status read_tokens(struct bz_session *s, const int32_t *ids, size
         if (r->status) return fail(err, r->status, "%s", r->err.text);
         session_advance(s, ids + at, rows);
         at += rows;
-        if (s->on_batch && !s->on_batch(s->on_batch_ctx, (uint32_t)at, (uint32_t)n)) go_on = false;
+        if (s->on_batch && !s->on_batch(s->callback_ctx, (uint32_t)at, (uint32_t)n)) go_on = false;
         if (!go_on) return fail(err, BZ_ERR_CANCELLED, "stopped on request");
     }
     s->has_logits = n_logits > 0;
@@ -169,7 +170,7 @@ enum bz_status bz_session_feed(bz_session *s, const int32_t *ids, size_t n, size
     }
     enum bz_status st = session_check_ids(s, ids, n, err);
     if (st) return st;
-    struct run r = { .be = &s->engine->backend };
+    struct run r = session_run(s);
     uint32_t before = s->kv.n_past;
     st = read_tokens(s, ids, n, n_logits, on_logits, ctx, &r, err);
     if (st) {

@@ -17,7 +17,8 @@ void step_plan(struct run *r, bz_session *s, uint32_t rows, uint32_t n_logits, u
 /* Plan a step of the canvas, with tiles for positions below `horizon`. */
 void step_plan_denoise(struct run *r, bz_session *s, uint32_t horizon);
 
-/* Draw a token from row 0 of the logits, for positions below `horizon`. */
-void step_plan_draw(struct run *r, bz_session *s, const struct gpu_draw *draw, uint32_t horizon);
+/* Draw a token from row 0 of the logits, `masked` or not, for positions below `horizon`. */
+void step_plan_draw(struct run *r, bz_session *s, const struct gpu_draw *draw, bool masked,
+                    uint32_t horizon);
 
 #endif

@@ -204,7 +204,7 @@ static void check_run(const char *name, enum bz_backend backend)
     encode_prompt(&f);
     size_t n_prompt, n_all;
     bz_session_tokens(f.s, &n_prompt);
-    generation_begin(&g, f.s, &o);
+    CHECK(generation_begin(&g, f.s, &o, NULL) == BZ_OK);
     while (generation_has_room(&g, f.s) && step < f.n_sampled) {
         in_canvas++;
         if (!denoise(&f, &g, step++)) continue;

@@ -387,10 +387,11 @@ static void check_hold_back(void)
     buf_free(&t.text);
 }
 
-static void check_memory(void)
+static void check_memory(bool constrained)
 {
     static const char text[] = "a <|channel>thought\nb<channel|>c<|tool_call>call:f{a:\"x\",b:'y'}"
                                "<tool_call|>d<|tool_call>call:";
+    struct chat_parser_options opt = { .thinking = true, .constrained = constrained };
     int64_t live = mem_live();
     enum bz_status st = BZ_ERR_MEMORY;
     uint64_t k = 0;
@@ -399,9 +400,13 @@ static void check_memory(void)
         struct chat_parser *p = NULL;
         buf_printf(&t.text, "%1000s", ""); /* so that the sink itself need not allocate */
         mem_fail_at(++k);
-        st = chat_parser_open(&p, (struct chat_parser_options) { .thinking = true },
-                              (struct chat_sink) { &t, on_event }, NULL);
-        if (!st) st = chat_parser_feed(p, str_of(text), NULL);
+        st = chat_parser_open(&p, opt, (struct chat_sink) { &t, on_event }, NULL);
+        for (const char *at = text; *at && !st;) { /* each piece ends where a tag may end */
+            size_t n = strcspn(at, ">") + 1;
+            if (n > strlen(at)) n = strlen(at);
+            st = chat_parser_feed(p, (struct str) { at, n }, NULL);
+            at += n;
+        }
         if (!st) st = chat_parser_end(p, NULL);
         mem_fail_at(0);
         chat_parser_close(p);
@@ -409,7 +414,73 @@ static void check_memory(void)
         CHECK(mem_live() == live);
     }
     CHECK(st == BZ_OK);
-    CHECK(k > 4);
+    CHECK(k > (constrained ? 2 : 4));
+}
+
+/* ---- constrained answers ---- */
+
+/* B(name): a call begins. A(...): its arguments, piece by piece. */
+static void on_piece(void *ctx, enum chat_event e, struct str name, struct str text)
+{
+    static const char marks[] = {
+        [CHAT_CONTENT] = 'C',    [CHAT_REASONING] = 'R',      [CHAT_TOOL_CALL] = 'T',
+        [CHAT_CALL_BEGIN] = 'B', [CHAT_CALL_ARGUMENTS] = 'A',
+    };
+    buf_printf(ctx, "%c(%.*s%.*s)", marks[e], STR_ARG(name), STR_ARG(text));
+}
+
+/* Tokens, ~ between them. */
+static const struct {
+    const char *tokens, *want;
+} constrained[] = {
+    { "{'a':~1}", "C({'a':)C(1})" },
+    { " ~x ", "C( x)C( )" },
+    { "<|channel>~thought\n~why~<channel|>~ ~x", "R(why)C( x)" },
+    { "<|channel>~thought~<channel|>~x", "C(x)" },
+    { "<|tool_call>~call:~f~{~}~<tool_call|>", "B(f)A({)A(})" },
+    { "<|tool_call>~call:f{a:~<|'|>~x'y~\n~<|'|>~,b:~[1,{c d:~null}]~}~<tool_call|>",
+      "B(f)A({'a':)A(')A(x\\'y)A(\\n)A(')A(,'b':)A([1,{'c d':)A(null}])A(})" },
+    { "<|tool_call>~call:f{~<|'|>~a:b~<|'|>~:-1.5}~<tool_call|>",
+      "B(f)A({)A(')A(a:b)A(')A(:-1.5})" },
+    { "Hi. ~<|tool_call>~call:f{}~<tool_call|>~<|tool_call>~call:g{}~<tool_call|>",
+      "C(Hi.)B(f)A({})B(g)A({})" },
+    /* text that spells a tag */
+    { "<|chan~nel>~<|tool_call> ~x", "C(<|chan)C(nel>)C(<|tool_call>)C( x)" },
+    { "<|tool_call>~call:f{a:~<|'|>~<tool~_call|~>~<|'|>~}~<tool_call|>",
+      "B(f)A({'a':)A(')A(<tool)A(_call|)A(>)A(')A(})" },
+    /* a tag that means nothing here */
+    { "x~<tool_call|>~y", "C(x)C(<tool_call|>)C(y)" },
+    /* cut short */
+    { "<|tool_call>~call:f", "C(<|tool_call>)C(call:f)" },
+    { "<|tool_call>~call:f{a:~<|'|>~x", "B(f)A({'a':)A(')A(x)" },
+};
+
+static char *parse_tokens(const char *tokens)
+{
+    struct chat_parser_options opt = { .thinking = true, .constrained = true };
+    struct chat_parser *p = NULL;
+    struct buf out = { 0 };
+    char *text = quotes(tokens);
+    CHECK(chat_parser_open(&p, opt, (struct chat_sink) { &out, on_piece }, NULL) == BZ_OK);
+    for (char *at = text; *at;) {
+        size_t n = strcspn(at, "~");
+        CHECK(chat_parser_feed(p, (struct str) { at, n }, NULL) == BZ_OK);
+        at += n + (at[n] == '~');
+    }
+    CHECK(chat_parser_end(p, NULL) == BZ_OK);
+    chat_parser_close(p);
+    mem_free(text);
+    return out.data;
+}
+
+static void check_constrained(void)
+{
+    for (size_t i = 0; i < sizeof constrained / sizeof *constrained; i++) {
+        char *got = parse_tokens(constrained[i].tokens), *want = quotes(constrained[i].want);
+        CHECK_STR(got, want);
+        mem_free(got);
+        mem_free(want);
+    }
 }
 
 int main(void)
@@ -418,6 +489,8 @@ int main(void)
 
     TEST("calls are read and repaired, and the unreadable come back as content") check_calls();
 
+    TEST("calls of a constrained answer leave piece by piece, and text may spell tags")
+    check_constrained();
     TEST("random text gives the same transcript however it is cut") check_random_cuts();
 
     TEST("only what is undecided is held back") check_hold_back();
@@ -461,7 +534,11 @@ int main(void)
         check_round_trip("ns.tool-2", "{'k':'','l':[[],[[]]]}", "{'k':'','l':[[],[[]]]}");
     }
 
-    TEST("a failed allocation anywhere is reported and nothing leaks") check_memory();
+    TEST("a failed allocation anywhere is reported and nothing leaks")
+    {
+        check_memory(false);
+        check_memory(true);
+    }
 
     return check_done();
 }

@@ -27,8 +27,8 @@ check "an unknown command is wrong usage" expect 2 "$bezel" frobnicate
 check "help of a command" expect 0 "$bezel" help run
 check "is that command's" grep -q '^usage: bezel run MODEL' "$tmp/out"
 check "help of no command is wrong usage" expect 2 "$bezel" help frobnicate
-for c in run chat generate diffuse list inspect tokenize detokenize render logits canvas bench \
-    plan synth quantize train merge; do
+for c in run chat generate diffuse list show cp rm pull inspect tokenize detokenize render logits \
+    canvas bench plan synth quantize train merge; do
     check "bezel $c --help" expect 0 "$bezel" $c --help
     check "bezel $c --help shows usage" grep -q "^usage: bezel $c" "$tmp/out"
     check "bezel $c with an unknown option is wrong usage" expect 2 "$bezel" $c --frobnicate
@@ -211,6 +211,17 @@ check "in one sentence" one_sentence
 check "of a file of other logits too" expect 1 "$bezel" canvas $canvas --prefix-ids 2 \
     --canvas-ids $blank --soft-bin "$tmp/text" --logits-bin "$tmp/no.bin"
 check "without a file" test ! -e "$tmp/no.bin" -a ! -e "$tmp/no.bin.part"
+for odd in "float('nan')" "float('inf')"; do
+    python3 -c "import array; a = array.array('f', [0.5]) * (48 * 1024); a[5000] = $odd; \
+        a.tofile(open('$tmp/odd.bin', 'wb'))"
+    check "nor of logits with $odd" expect 1 "$bezel" canvas $canvas --prefix-ids 2 \
+        --canvas-ids $blank --soft-bin "$tmp/odd.bin" --logits-bin "$tmp/no.bin"
+    check "which says in which row" grep -q 'odd.bin: row 4 is no row of logits' "$tmp/err"
+done
+python3 -c "import array; a = array.array('f', [float('-inf')]) * (48 * 1024); \
+    a[7::1024] = array.array('f', [3]) * 48; a.tofile(open('$tmp/sure.bin', 'wb'))"
+check "but where all others are impossible" expect 0 "$bezel" canvas $canvas --prefix-ids 2 \
+    --canvas-ids $blank --soft-bin "$tmp/sure.bin" --logits-bin "$tmp/z3.bin"
 check "of a text model is a failure" expect 1 \
     "$bezel" canvas $model --prefix-ids 2 --canvas-ids 4 --logits-bin "$tmp/no.bin"
 check "in one sentence" one_sentence
@@ -221,6 +232,10 @@ check "gives ids, text and canvases" json "len(d[0]['ids']) == 96 and d[0]['text
 cp "$tmp/out" "$tmp/first"
 check "the same seed" expect 0 "${diffuse[@]}" --seed 7
 check "gives the same" cmp -s "$tmp/first" "$tmp/out"
+check "nothing else is said" test ! -s "$tmp/err"
+check "a context that ends within a canvas" expect 0 "${diffuse[@]}" --ctx 20
+check "takes what fits" json "len(d[0]['ids']) == 17"
+check "and says so" grep -q 'the context is full' "$tmp/err"
 check "another seed" expect 0 "${diffuse[@]}" --seed 8
 check "does not" test "$(cmp "$tmp/first" "$tmp/out" | wc -l)" = 1
 python3 -c "import json, random; r = random.Random(1); \
@@ -233,6 +248,17 @@ check "gives the same" cmp -s "$tmp/first" "$tmp/out"
 check "a script that is too short is a failure" \
     expect 1 "${diffuse[@]}" --script "$tmp/script.json" --canvases 3
 check "in one sentence" one_sentence
+for text in '' '[]' 'null' '{}' '{"randon": []}' '{"random": {}}' '{"random": [[1, 2]]}' \
+    '{"random": [], "sampled": 7}' '{"random": [["x"]]}' $'{"\e[31m": 1'; do
+    printf '%s' "$text" > "$tmp/script.json"
+    check "the script $text is a failure" expect 1 "${diffuse[@]}" --script "$tmp/script.json"
+    check "which names the file" grep -qF "bezel diffuse: $tmp/script.json: " "$tmp/err"
+    check "in one sentence" one_sentence
+done
+echo '{"random": []}' > "$tmp/script.json"
+check "a script without canvases has none for the first" \
+    expect 1 "${diffuse[@]}" --script "$tmp/script.json"
+check "and says so" grep -q 'the script has 0 random canvases' "$tmp/err"
 check "a script that is none too" expect 1 "${diffuse[@]}" --script "$tmp/text"
 check "in one sentence" one_sentence
 check "--watch" expect 0 "$bezel" diffuse $canvas --prompt hello --steps 3 --canvases 1 --watch
@@ -244,6 +270,15 @@ check "in one sentence" one_sentence
 check "generate continues with a canvas" expect 0 "$bezel" generate $canvas --ids 2,30 --n 9 --json
 check "of which it takes what is wanted" json "len(d[0]['ids']) <= 9"
 check "run answers with one" expect 0 "$bezel" run $canvas hello --n 20
+for option in "--temp 0.5" "--top-k 3" "--top-p 0.5" "--min-p 0.1" "--repeat-penalty 1.1" \
+    "--presence-penalty 1" "--frequency-penalty 1" "--repeat-last-n 9" "--logit-bias 5:1"; do
+    check "run takes no $option for one" expect 1 "$bezel" run $canvas hello $option
+    check "and names it" grep -q "^bezel run: ${option% *} is not for a diffusion model" "$tmp/err"
+done
+check "run --greedy" expect 0 "$bezel" run $canvas hello --greedy --n 20
+cp "$tmp/out" "$tmp/first"
+check "run --greedy again" expect 0 "$bezel" run $canvas hello --greedy --n 20
+check "answers the same" cmp -s "$tmp/first" "$tmp/out"
 check "logits of a diffusion model are a failure" expect 1 "$bezel" logits $canvas --ids 2
 check "in one sentence" one_sentence
 check "so is its training" expect 1 "$bezel" train $canvas "$tmp/one.jsonl" --out "$tmp/no.gguf"
@@ -383,6 +418,45 @@ stdin=$tmp/question check "run with a question on standard input and in PROMPT" 
 check "reads both" grep -q Paris "$tmp/out"
 : > "$tmp/empty"
 stdin=$tmp/empty check "run with nothing to ask is a failure" expect 1 "$bezel" run tiny
+check "in one sentence" one_sentence
+
+# What an answer keeps to.
+printf '%s' '{"type":"object","properties":{"city":{"type":"string","maxLength":20},' \
+    '"capital":{"type":"boolean"}},"required":["city","capital"],"additionalProperties":false}' \
+    > "$tmp/schema.json"
+echo 'root ::= "yes " [0-9] | "no " [a-f]' > "$tmp/answer.gbnf"
+ask="What is the capital of France?"
+check "run --schema" expect 0 "$bezel" run tiny "$ask" --seed 1 --schema "$tmp/schema.json"
+check "answers with JSON of the schema" \
+    json "type(d[0]['city']) is str and type(d[0]['capital']) is bool and len(d[0]) == 2"
+check "run --schema --thinking" \
+    expect 0 "$bezel" run tiny "$ask" --greedy --thinking --schema "$tmp/schema.json"
+check "thinks first" grep -q 'The user asks' <(head -n 1 "$tmp/out")
+check "and then answers with it" \
+    grep -qE '^\{"city":".*","capital":(true|false)\}$' <(tail -n 1 "$tmp/out")
+check "generate --grammar" \
+    expect 0 "$bezel" generate tiny --prompt "$ask" --seed 3 --json --grammar "$tmp/answer.gbnf"
+check "writes a text of the grammar, and ends" \
+    json "__import__('re').fullmatch('yes [0-9]|no [a-f]', d[0]['text']) and d[0]['stop'] == 'end'"
+printf '%s\n' "$ask" "And of Japan?" > "$tmp/lines"
+stdin=$tmp/lines check "chat --regex" expect 0 "$bezel" chat tiny --greedy --regex '[A-Z][a-z]+!'
+check "answers each line so" test "$(grep -cE '^[A-Z][a-z]+!$' "$tmp/out")" -eq 2
+check "run --json-object" expect 0 "$bezel" run tiny "$ask" --greedy --json-object
+check "answers with an object" json "type(d[0]) is dict"
+check "two of them are wrong usage" \
+    expect 2 "$bezel" run tiny "$ask" --json-object --regex a
+echo '{"type":"text"}' > "$tmp/wrong.json"
+check "a schema that is none is a failure" \
+    expect 1 "$bezel" run tiny "$ask" --schema "$tmp/wrong.json"
+check "in one sentence" one_sentence
+check "that names file and keyword" grep -q 'wrong.json: type at' "$tmp/err"
+echo '{"type":"object"},"regex":"a"' > "$tmp/wrong.json"
+check "so is a file that is no JSON" \
+    expect 1 "$bezel" generate tiny --prompt "$ask" --schema "$tmp/wrong.json"
+check "in one sentence" one_sentence
+check "a file that is missing" expect 1 "$bezel" chat tiny --grammar "$tmp/none.gbnf"
+check "in one sentence" one_sentence
+check "and a diffusion model" expect 1 "$bezel" run tiny-diffusion "$ask" --regex a
 check "in one sentence" one_sentence
 
 # A reader that leaves is no failure to talk about.

@@ -493,6 +493,62 @@ static void check_cancel(bz_engine *e)
     bz_session_close(t);
 }
 
+/* How often a session asked whether to go on, and at which time the answer is no; 0: never. */
+struct asked {
+    int n, stop_at;
+};
+
+static bool ask(void *ctx)
+{
+    struct asked *a = ctx;
+    return ++a->n != a->stop_at;
+}
+
+/* Wherever in a step of a canvas or in its reading it is stopped, the session has whole canvases
+ * and goes on as if nothing was. */
+static void check_stop_within(bz_engine *e)
+{
+    enum { MOST_ASKED = 4000 };
+    struct asked asked = { 0 };
+    struct bz_session_options o = { .n_context = 128, .n_batch = 16, .go_on = ask, .ctx = &asked };
+    struct wish w = wish_of(e, 2);
+    struct bz_err err = { "" };
+    bz_session *s = NULL, *t = open_text(e, 128, 5);
+    int32_t *ids = random_ids(e, 5, 5);
+    w.how.n_steps = 2;
+    text_of(t, &w);
+    CHECK(bz_session_open(&s, e, &o, &err) == BZ_OK);
+    feed_pieces(s, ids, 5, 5);
+    asked.n = 0;
+    text_of(s, &w);
+    CHECK(same_tokens(s, t));
+    int total = asked.n, stops[3] = { 0 };
+    CHECK(total > 4 * 20 * (int)e->model.config.n_layer && total < MOST_ASKED);
+    for (int at = 1; at < total; at += total / 40) {
+        size_t n;
+        bz_session_truncate(s, 5, NULL, NULL);
+        asked = (struct asked) { .stop_at = at };
+        struct bz_generated g = text_of(s, &w);
+        bz_session_tokens(s, &n);
+        CHECK(asked.n == at && g.stop == BZ_STOP_CANCELLED && g.n % N_CANVAS == 0);
+        CHECK(n == 5 + g.n &&
+              memcmp(bz_session_tokens(s, NULL), bz_session_tokens(t, NULL), n * sizeof *ids) == 0);
+        stops[g.n / N_CANVAS]++;
+        struct wish rest = w;
+        rest.how.n_canvases = 2 - (uint32_t)g.n / N_CANVAS;
+        text_of(s, &rest);
+        CHECK(same_tokens(s, t));
+    }
+    CHECK(stops[0] > 5 && stops[1] > 5);
+    asked = (struct asked) { .stop_at = 7 };
+    CHECK(bz_session_feed(s, ids, 5, 0, NULL, NULL, &err) == BZ_ERR_CANCELLED);
+    CHECK_STR(err.text, "stopped on request");
+    CHECK(same_tokens(s, t));
+    free(ids);
+    bz_session_close(s);
+    bz_session_close(t);
+}
+
 /* ---- what else a session does ---- */
 
 static void check_snapshot(bz_engine *e)
@@ -712,6 +768,11 @@ int main(void)
     TEST("a text ends after its first end token, or where no more is wanted") check_end_token(e);
     TEST("a full context ends a text") check_full(e);
     TEST("a canvas that is stopped is dropped") check_cancel(e);
+    TEST("a step is stopped within")
+    {
+        check_stop_within(e);
+        check_stop_within(fast);
+    }
     TEST("a snapshot goes on like the session") check_snapshot(e);
     TEST("a conversation goes on from its cache") check_set(e);
     TEST("adapters change the self-conditioning and the layers") check_adapters(fast);

@@ -7,89 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/sha256.h"
 #include "check.h"
+#include "ollama_fixture.h"
 #include "ollama_layer.h"
-
-static char root[400], base[300]; /* the store; a directory around it */
-
-/* --- building a store --- */
-
-static void make_dirs(const char *path)
-{
-    char part[1024];
-    for (size_t i = 1; path[i - 1]; i++) {
-        if (path[i] != '/' && path[i]) continue;
-        snprintf(part, sizeof part, "%.*s", (int)i, path);
-        if (mkdir(part, 0777) != 0 && errno != EEXIST) perror(part);
-    }
-}
-
-static void write_file(const char *path, const void *p, size_t n)
-{
-    char dir[1024];
-    snprintf(dir, sizeof dir, "%s", path);
-    *strrchr(dir, '/') = 0;
-    make_dirs(dir);
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(p, 1, n, f) != n) perror(path);
-    if (f) fclose(f);
-}
-
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
-{
-    (void)info, (void)kind, (void)where;
-    return remove(path);
-}
-
-static void remove_all(const char *path)
-{
-    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static void blob_path(char out[600], const char *hex)
-{
-    snprintf(out, 600, "%s/blobs/sha256-%s", root, hex);
-}
-
-/* Store text as a blob and append its layer to the manifest under construction. */
-static void add_layer(struct buf *layers, const char *kind, const char *text)
-{
-    struct sha256 h;
-    uint8_t digest[32];
-    char hex[65], path[600];
-    sha256_init(&h);
-    sha256_feed(&h, text, strlen(text));
-    sha256_end(&h, digest);
-    sha256_hex(digest, hex);
-    blob_path(path, hex);
-    write_file(path, text, strlen(text));
-    buf_printf(layers,
-               "%s{\"mediaType\":\"application/vnd.ollama.image.%s\",\"digest\":\"sha256:%s\","
-               "\"size\":%zu}",
-               layers->n ? "," : "", kind, hex, strlen(text));
-}
-
-static void manifest_at(const char *where, const char *json)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%s/manifests/%s", root, where);
-    write_file(path, json, strlen(json));
-}
-
-/* `layers` ends with the config's layer, which moves to its own member. */
-static void put_manifest(const char *where, struct buf *layers, struct buf *config)
-{
-    struct buf all = { 0 };
-    buf_puts(&all, "{\"schemaVersion\":2,\"mediaType\":"
-                   "\"application/vnd.docker.distribution.manifest.v2+json\"");
-    if (config && config->n) buf_printf(&all, ",\"config\":%s", config->data);
-    buf_printf(&all, ",\"layers\":[%s]}", layers->n ? layers->data : "");
-    manifest_at(where, all.data);
-    buf_free(&all);
-    buf_free(layers);
-    if (config) buf_free(config);
-}
 
 static const char gemma_config[] =
     "{\"model_format\":\"gguf\",\"model_family\":\"gemma4\",\"model_families\":[\"gemma4\"],"
@@ -478,8 +398,7 @@ static void test_memory(void)
 
 int main(void)
 {
-    snprintf(base, sizeof base, "build/tmp/ollama-%ld", (long)getpid());
-    snprintf(root, sizeof root, "%s/store", base);
+    name_store("ollama");
     put_full("registry.ollama.ai/library/gemma4/e4b");
     put_plain("registry.ollama.ai/library/gemma4/latest", "weights");
     put_plain("hf.co/Org/Repo/Q4_K_M", "weights of another host");

@@ -203,8 +203,8 @@ def main():
         check_page(path, path.read_text(), problems)
     check_threats(problems)
     check_hops(problems)
-    if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 285:
-        problems.append("include/bezel.h: more than 285 lines")
+    if len(pathlib.Path("include/bezel.h").read_text().splitlines()) > 305:
+        problems.append("include/bezel.h: more than 305 lines")
     print("\n".join(problems) if problems else "lint: clean")
     return 1 if problems else 0
 

@@ -1,5 +1,6 @@
 // rows - what kernels know of a canvas: src/ops/canvas.h has its memory and its random
 // numbers. Needs the buffer `canvas` : array<u32>.
+//!include lib/base.wgsl
 
 // Words of struct canvas_state.
 const STATE_STEP : u32 = 0u;
@@ -14,12 +15,6 @@ const STATE_T_MIN : u32 = 8u;
 const STATE_T_MAX : u32 = 9u;
 const STATE_BOUND : u32 = 10u;
 const STATE_CONFIDENCE : u32 = 11u;
-
-fn mix32(v : vec4<u32>) -> vec4<u32> {
-    let a = (v ^ (v >> vec4<u32>(16u))) * 0x7feb352du;
-    let b = (a ^ (a >> vec4<u32>(15u))) * 0x846ca68bu;
-    return b ^ (b >> vec4<u32>(16u));
-}
 
 fn row_key(key : u32, counted : u32, row : u32) -> u32 {
     let of_step = mix32(vec4<u32>(key + 0x9e3779b9u * counted)).x;

@@ -110,6 +110,24 @@ fn gelu(x : f32) -> f32 {
     return gelu_tanh(vec4<f32>(x)).x;
 }
 
+// Its slope. With s = 1 / (1 + e^(-2u)), gelu = x s and s' = 2 s (1 - s) u'.
+fn gelu_slope(x : vec4<f32>) -> vec4<f32> {
+    let c = clamp(x, vec4<f32>(-10.0), vec4<f32>(10.0));
+    let u = 0.79788456080286536 * (c + 0.044715 * c * c * c);
+    let s = 1.0 / (1.0 + exp(-2.0 * u));
+    let other = 1.0 / (1.0 + exp(2.0 * u)); // 1 - s without cancellation
+    return s + c * 2.0 * s * other * 0.79788456080286536 * (1.0 + 0.134145 * c * c);
+}
+
+// ---- random bits ----
+
+// A hash of each number.
+fn mix32(v : vec4<u32>) -> vec4<u32> {
+    let a = (v ^ (v >> vec4<u32>(16u))) * 0x7feb352du;
+    let b = (a ^ (a >> vec4<u32>(15u))) * 0x846ca68bu;
+    return b ^ (b >> vec4<u32>(16u));
+}
+
 // ---- numbers out of words ----
 
 // The four bytes of a word as floats, exactly, without conversion instructions.

@@ -12,7 +12,11 @@
 //             which costs the host
 
 //!include lib/base.wgsl
+//!if format in f32 f16 bf16
+//!include quant/floats.wgsl
+//!else
 //!include quant/$format.wgsl
+//!end
 //!if input != none
 //!include lib/acts.wgsl
 //!end

@@ -1,14 +1,9 @@
 // dropout - which numbers of x an adapter sees: dropout_row() and dropout_factor() of
 // src/ops/ops.h, to the bit. Needs Params with salt (the adapter's), share (left out) and kept (1 /
 // (1 - share)); the pass's key is the step's seed.
+//!include lib/base.wgsl
 //!include lib/step.wgsl
 override DROP : u32 = 0u; // 0: it sees all of x
-
-fn mix32(v : vec4<u32>) -> vec4<u32> {
-    let a = (v ^ (v >> vec4<u32>(16u))) * 0x7feb352du;
-    let b = (a ^ (a >> vec4<u32>(15u))) * 0x846ca68bu;
-    return b ^ (b >> vec4<u32>(16u));
-}
 
 // What the numbers of a row share.
 fn dropout_row(row : u32) -> u32 {

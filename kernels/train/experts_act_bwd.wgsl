@@ -9,7 +9,6 @@
 // exp.
 
 //!include lib/base.wgsl
-//!include train/gelu_bwd.wgsl
 
 struct Params {
     rows : u32,

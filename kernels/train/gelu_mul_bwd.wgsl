@@ -9,7 +9,6 @@
 // Reference: gelu_mul_bwd() in src/ops/ops_cpu_bwd.c. Tolerance 1e-10 nmse: the device's exp.
 
 //!include lib/base.wgsl
-//!include train/gelu_bwd.wgsl
 
 struct Params {
     rows : u32,

@@ -29,13 +29,18 @@ static enum bz_status read_logits(const char *path, float *z, size_t n, struct b
                 "%s: a file of %zu numbers (f32) was expected, a row a position", path, n);
 }
 
-/* Logits to probabilities, one row. */
-static void soften(float *z, uint32_t n)
+/* Logits to probabilities, one row. False: they are none. A token may be impossible, -inf. */
+static bool soften(float *z, uint32_t n)
 {
     double top = -INFINITY, total = 0;
-    for (uint32_t i = 0; i < n; i++) top = fmax(top, (double)z[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        if (isnan(z[i])) return false;
+        top = fmax(top, (double)z[i]);
+    }
+    if (!isfinite(top)) return false;
     for (uint32_t i = 0; i < n; i++) total += exp((double)z[i] - top);
     for (uint32_t i = 0; i < n; i++) z[i] = (float)(exp((double)z[i] - top) / total);
+    return true;
 }
 
 /* soft[i] = sqrt(d) sum over v of p_v table[v], of every row. room: for a row of the table. */
@@ -71,7 +76,9 @@ static enum bz_status set_soft(struct bz_session *s, const char *path, struct bz
     enum bz_status st =
         z && soft && bytes ? read_logits(path, z, n_z, err) : fail_memory(err, n_z * sizeof *z);
     for (uint32_t t = 0; st == BZ_OK && t < n; t++)
-        soften(z + (size_t)t * table->rows, table->rows);
+        if (!soften(z + (size_t)t * table->rows, table->rows))
+            st = fail(err, BZ_ERR_FORMAT, "%s: row %u is no row of logits: NaN or inf is in it",
+                      path, t);
     if (st == BZ_OK) st = expect(soft, z, n, table, bytes, z + n_z + n_soft, err);
     for (size_t i = 0; st == BZ_OK && i < n_soft; i++) z[n_z + i] = (float)soft[i];
     if (st == BZ_OK) op_write(&r, &s->acts.soft, 0, z + n_z, n);

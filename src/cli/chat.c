@@ -20,6 +20,7 @@ struct chat {
     bz_engine *e;
     bz_session *s;
     struct bz_sampling sampling;
+    struct cli_form form;
     uint64_t n_max;
     bool thinking, color, stats;
     const char *system;
@@ -80,8 +81,15 @@ static bool on_batch(void *ctx, uint32_t done, uint32_t total)
     return !interrupted;
 }
 
+static bool go_on(void *ctx)
+{
+    (void)ctx;
+    return !interrupted;
+}
+
 struct stream {
     struct chat_parser *parser;
+    double first; /* when the first piece came; 0: none has */
     enum bz_status status;
     struct bz_err err;
 };
@@ -89,12 +97,13 @@ struct stream {
 static bool on_text(void *ctx, const char *text, size_t n)
 {
     struct stream *st = ctx;
+    if (!st->first) st->first = cli_now();
     st->status = chat_parser_feed(st->parser, (struct str) { text, n }, &st->err);
     return st->status == BZ_OK && !interrupted;
 }
 
-/* The conversation so far as tokens in the session. */
-static enum bz_status set_prompt(struct chat *c, struct bz_err *err)
+/* The conversation so far as tokens in the session. *in_thought: it ends inside a thought. */
+static enum bz_status set_prompt(struct chat *c, bool *in_thought, struct bz_err *err)
 {
     struct buf json = { 0 }, all = { 0 };
     if (c->system && *c->system) put_message(&all, "system", str_of(c->system));
@@ -109,7 +118,7 @@ static enum bz_status set_prompt(struct chat *c, struct bz_err *err)
     size_t n_ids;
     enum bz_status st = json.failed || all.failed ? fail_memory(err, json.n)
                                                   : bz_chat_tokenize(c->e, json.data, json.n, &o,
-                                                                     &ids, &n_ids, NULL, err);
+                                                                     &ids, &n_ids, in_thought, err);
     if (st == BZ_OK) st = bz_session_set(c->s, ids, n_ids, err);
     bz_free(ids);
     buf_free(&all);
@@ -122,15 +131,21 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     double start = cli_now();
     interrupted = 0;
     c->answer.n = c->reasoning.n = 0;
-    enum bz_status st = set_prompt(c, err);
+    bool in_thought = false;
+    struct bz_generate_options o = bz_generate_defaults(c->e);
+    enum bz_status st = set_prompt(c, &in_thought, err);
     if (c->shows_progress) fprintf(stderr, "\r\033[K");
     if (st) return st;
-    double first = cli_now();
+    double read = cli_now();
     struct stream stream = { 0 };
     struct chat_parser_options po = { .thinking = c->thinking };
-    st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
-    if (st) return st;
-    struct bz_generate_options o = bz_generate_defaults(c->e);
+    st = cli_open_form(&c->form, c->e, c->thinking, in_thought, &o.constraint, err);
+    if (st == BZ_OK)
+        st = chat_parser_open(&stream.parser, po, (struct chat_sink) { c, on_event }, err);
+    if (st) {
+        bz_constraint_close(o.constraint);
+        return st;
+    }
     o.sampling = c->sampling;
     if (c->n_max) o.n_max = (uint32_t)c->n_max;
     o.specials = true;
@@ -142,6 +157,7 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     if (st == BZ_OK && stream.status) st = fail(err, stream.status, "%s", stream.err.text);
     if (st == BZ_OK) st = chat_parser_end(stream.parser, err);
     chat_parser_close(stream.parser);
+    bz_constraint_close(o.constraint);
     set_dim(c, false);
     printf("\n");
     if (g.stop == BZ_STOP_CONTEXT)
@@ -150,7 +166,8 @@ static enum bz_status answer(struct chat *c, struct bz_err *err)
     bz_session_tokens(c->s, &n_all);
     if (c->stats)
         fprintf(stderr, "(%zu tokens, %.1f tok/s, first after %.2f s, %zu in context)\n", g.n,
-                (double)g.n / (cli_now() - first), first - start, n_all);
+                (double)g.n / (cli_now() - read), (stream.first ? stream.first : read) - start,
+                n_all);
     return st;
 }
 
@@ -277,7 +294,8 @@ static enum bz_status converse(struct chat *c, struct cli_model *m, const char *
     c->color = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     c->shows_progress = interactive && isatty(STDERR_FILENO);
     m->on_batch = on_batch;
-    m->on_batch_ctx = c;
+    m->go_on = go_on;
+    m->callback_ctx = c;
     enum bz_status st = cli_open(m, model, &c->e, &c->s, err);
     if (st == BZ_OK) st = cli_sampling(sampling, c->e, bias, &c->sampling, err);
     if (st == BZ_OK) {
@@ -331,6 +349,7 @@ static int run_chat(int argc, char **argv, bool once)
         { "--thinking", NULL, "let the model think first", CLI_FLAG, &c.thinking, NULL },
         { "--n", "N", "tokens an answer at most; default no limit", CLI_U64, &c.n_max, NULL },
         { "--stats", NULL, "speed after each answer", CLI_FLAG, &c.stats, NULL },
+        CLI_FORM_OPTIONS(c.form),
         CLI_SAMPLING_OPTIONS(sampling),
         CLI_MODEL_OPTIONS(m),
     };
@@ -349,13 +368,16 @@ static int run_chat(int argc, char **argv, bool once)
     int code;
     if (cli_parse(&cmd, argc, argv, args, &code) < 0) return code;
     if (c.n_max > UINT32_MAX) return cli_misuse(&cmd, "--n is too large");
+    if (cli_check_form(&cmd, &c.form)) return CLI_USAGE;
     struct bz_err err;
     struct buf question = { 0 };
     enum bz_status st = BZ_OK;
     bool asked = once && find_question(args[1], &question, &st, &err);
     if (st == BZ_OK && asked && !question.n)
         st = fail(&err, BZ_ERR_ARGUMENT, "the question is empty");
+    if (st == BZ_OK) st = cli_read_form(&c.form, &err);
     if (st == BZ_OK) st = converse(&c, &m, args[0], &sampling, asked ? &question : NULL, &err);
+    buf_free(&c.form.json);
     buf_free(&question);
     return st ? cli_fail(&cmd, &err) : CLI_OK;
 }

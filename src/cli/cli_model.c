@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "cli/shipped.h"
 
@@ -65,7 +66,8 @@ enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine 
                                      .n_batch = (uint32_t)m->n_batch,
                                      .cache = f16 ? BZ_CACHE_F16 : BZ_CACHE_F32,
                                      .on_batch = m->on_batch,
-                                     .ctx = m->on_batch_ctx };
+                                     .go_on = m->go_on,
+                                     .ctx = m->callback_ctx };
     if (st == BZ_OK && session) st = bz_session_open(session, *engine, &so, err);
     if (st) {
         bz_engine_close(*engine);
@@ -91,11 +93,39 @@ static enum bz_status read_bias(const struct cli_strs *list, uint32_t n_vocab,
     return BZ_OK;
 }
 
+/* A diffusion model draws no next token: what says how to was given by mistake. */
+static enum bz_status check_kind(const struct cli_sampling *s, const bz_engine *e,
+                                 struct bz_err *err)
+{
+    const struct {
+        bool set;
+        const char *option;
+    } given[] = {
+        { s->set_temp, "--temp" },
+        { s->set_top_k, "--top-k" },
+        { s->set_top_p, "--top-p" },
+        { s->set_min_p, "--min-p" },
+        { s->set_repeat, "--repeat-penalty" },
+        { s->set_presence, "--presence-penalty" },
+        { s->set_frequency, "--frequency-penalty" },
+        { s->set_window, "--repeat-last-n" },
+        { s->bias.n > 0, "--logit-bias" },
+    };
+    for (size_t i = 0; i < sizeof given / sizeof *given && bz_engine_info(e).n_canvas; i++)
+        if (given[i].set)
+            return fail(err, BZ_ERR_ARGUMENT,
+                        "%s is not for a diffusion model; for what is, see: bezel diffuse --help",
+                        given[i].option);
+    return BZ_OK;
+}
+
 enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
                             struct bz_bias bias[CLI_MAX_BIAS], struct bz_sampling *out,
                             struct bz_err *err)
 {
     struct bz_sampling p = bz_sampling_defaults(e);
+    enum bz_status st = check_kind(s, e, err);
+    if (st) return st;
     if (s->set_temp) p.temperature = (float)s->temp;
     if (s->greedy) p.temperature = 0;
     if (s->set_top_k) p.top_k = s->top_k > UINT32_MAX ? UINT32_MAX : (uint32_t)s->top_k;
@@ -106,10 +136,61 @@ enum bz_status cli_sampling(const struct cli_sampling *s, const bz_engine *e,
     if (s->set_frequency) p.frequency_penalty = (float)s->frequency;
     if (s->set_window) p.penalty_window = s->window > UINT32_MAX ? UINT32_MAX : (uint32_t)s->window;
     if (s->set_seed) p.seed = s->seed;
-    else if (!p.seed) p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
-    enum bz_status st = read_bias(&s->bias, bz_engine_info(e).n_vocab, bias, err);
+    else if (!p.seed && !(s->greedy && bz_engine_info(e).n_canvas)) /* those draw all the same */
+        p.seed = (uint64_t)time(NULL) * 1000003u + (uint64_t)clock();
+    st = read_bias(&s->bias, bz_engine_info(e).n_vocab, bias, err);
     p.bias = bias;
     p.n_bias = s->bias.n;
     if (st == BZ_OK) *out = p;
     return st;
+}
+
+/* ---- what answers keep to ---- */
+
+int cli_check_form(const struct cli_command *c, const struct cli_form *f)
+{
+    if (!!f->schema + !!f->grammar + !!f->regex + f->json_object <= 1) return CLI_OK;
+    return cli_misuse(c, "give one of --schema, --json-object, --regex and --grammar");
+}
+
+enum bz_status cli_read_form(struct cli_form *f, struct bz_err *err)
+{
+    const char *path = f->schema ? f->schema : f->grammar;
+    struct buf text = { 0 };
+    struct arena arena = { 0 };
+    struct json *schema;
+    enum bz_status st = path ? cli_read_file(path, &text, err) : BZ_OK;
+    if (st == BZ_OK && f->schema) {
+        st = json_parse(&schema, buf_str(&text), &arena, err);
+        if (st) st = fail_prefix(err, st, "%s", path);
+        buf_puts(&f->json, "\"schema\":");
+        buf_put_str(&f->json, buf_str(&text));
+    } else if (f->grammar || f->regex) {
+        buf_puts(&f->json, f->grammar ? "\"gbnf\":" : "\"regex\":");
+        json_put_string(&f->json, f->grammar ? buf_str(&text) : str_of(f->regex));
+    } else if (f->json_object) {
+        buf_puts(&f->json, "\"json\":true");
+    }
+    if (st == BZ_OK && (text.failed || f->json.failed)) st = fail_memory(err, text.n);
+    arena_free(&arena);
+    buf_free(&text);
+    return st;
+}
+
+enum bz_status cli_open_form(const struct cli_form *f, bz_engine *e, bool thinks, bool in_thought,
+                             bz_constraint **out, struct bz_err *err)
+{
+    const char *path = f->schema ? f->schema : f->grammar;
+    struct buf json = { 0 };
+    *out = NULL;
+    if (!f->json.n) return BZ_OK;
+    buf_putc(&json, '{');
+    buf_put_str(&json, buf_str(&f->json));
+    if (thinks) buf_puts(&json, ",\"thinking\":true");
+    if (in_thought) buf_puts(&json, ",\"in_thought\":true");
+    buf_putc(&json, '}');
+    enum bz_status st =
+        json.failed ? fail_memory(err, json.n) : bz_constraint_open(out, e, json.data, json.n, err);
+    buf_free(&json);
+    return st && path ? fail_prefix(err, st, "%s", path) : st;
 }

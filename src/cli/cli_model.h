@@ -12,7 +12,8 @@ struct cli_model {
     uint64_t n_threads, n_context, n_batch;
     struct cli_strs adapters;                                   /* PATH or PATH:SCALE */
     bool (*on_batch)(void *ctx, uint32_t done, uint32_t total); /* of the session, or NULL */
-    void *on_batch_ctx;
+    bool (*go_on)(void *ctx);
+    void *callback_ctx;
 };
 
 #define CLI_MODEL_DEFAULTS { .backend = "cpu", .cache = "f32" }
@@ -71,6 +72,31 @@ struct cli_sampling {
 /* clang-format on */
 
 enum { CLI_MAX_BIAS = 64 };
+
+/* What answers keep to: at most one of these. */
+struct cli_form {
+    const char *schema, *grammar; /* paths */
+    const char *regex;
+    bool json_object;
+    struct buf json; /* the same as a member of a constraint, once it was read */
+};
+
+/* clang-format off */
+#define CLI_FORM_OPTIONS(f)                                                                        \
+    { "--schema", "FILE", "JSON that keeps to the JSON Schema in FILE", CLI_STR, &(f).schema,      \
+      NULL },                                                                                      \
+    { "--json-object", NULL, "JSON: any object", CLI_FLAG, &(f).json_object, NULL },               \
+    { "--regex", "R", "text that the pattern R matches as a whole", CLI_STR, &(f).regex, NULL },   \
+    { "--grammar", "FILE", "text of the grammar in FILE, in GBNF", CLI_STR, &(f).grammar, NULL }
+/* clang-format on */
+
+/* Wrong usage says so, and returns CLI_USAGE; else CLI_OK. */
+int cli_check_form(const struct cli_command *c, const struct cli_form *f);
+enum bz_status cli_read_form(struct cli_form *f, struct bz_err *err);
+/* *out: NULL where nothing was asked for. A thought may come first where the model `thinks`;
+ * `in_thought`: the prompt ends inside one. */
+enum bz_status cli_open_form(const struct cli_form *f, bz_engine *e, bool thinks, bool in_thought,
+                             bz_constraint **out, struct bz_err *err);
 
 /* Open the engine with its adapters, and (session != NULL) a session. */
 enum bz_status cli_open(const struct cli_model *m, const char *model, bz_engine **engine,

@@ -96,9 +96,11 @@ static enum bz_status read_script(struct diffuse *d, const struct bz_info *info,
     char *text = mem_alloc(file.size, 1);
     st = text ? source_read(&file, 0, text, (size_t)file.size, err)
               : fail_memory(err, (size_t)file.size);
-    if (st == BZ_OK)
+    if (st == BZ_OK) {
         st = script_read(&d->script, (struct str) { text, (size_t)file.size }, info->n_canvas,
                          info->n_vocab, err);
+        if (st) fail_prefix(err, st, "%s", d->args->script);
+    }
     mem_free(text);
     source_close(&file);
     if (st) return st;
@@ -151,6 +153,8 @@ static enum bz_status diffuse(struct diffuse *d, const int32_t *ids, size_t n, s
     watch_end(&d->watch);
     if (st == BZ_OK && a->json) st = print_json(d, &g, err);
     else if (st == BZ_OK) putchar('\n');
+    if (st == BZ_OK && g.stop == BZ_STOP_CONTEXT)
+        fprintf(stderr, "(the context is full; --ctx N makes it larger)\n");
     if (st == BZ_OK && a->stats)
         fprintf(stderr, "%zu tokens, %u canvases, %u steps, %.1f ms a step, %.2f tok/s\n", g.n,
                 g.n_canvases, g.n_steps, 1000 * seconds / (g.n_steps ? g.n_steps : 1),

@@ -17,7 +17,11 @@ static const struct {
     { "chat", cmd_chat, "talk to a model in the terminal" },
     { "generate", cmd_generate, "continue a text" },
     { "diffuse", cmd_diffuse, "continue a text with a diffusion model" },
-    { "list", cmd_list, "the models in the Ollama store, and those that ship" },
+    { "pull", cmd_pull, "bring a model from a registry or the hub (npx bezel pull)" },
+    { "list", cmd_list, "the models in the Ollama store, and those that ship (also: ls)" },
+    { "show", cmd_show, "what a model is, in a few lines" },
+    { "cp", cmd_cp, "give a model a second name" },
+    { "rm", cmd_rm, "delete a model" },
     { "inspect", cmd_inspect, "what is in a file, and whether it runs" },
     { "tokenize", cmd_tokenize, "text to token ids" },
     { "detokenize", cmd_detokenize, "token ids to text" },
@@ -67,6 +71,7 @@ static int check_output(int code)
 
 static int run_command(int argc, char **argv)
 {
+    if (strcmp(argv[0], "ls") == 0) argv[0] = "list";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (strcmp(argv[0], commands[i].name) == 0) {
             cli_stop_cleanly(argv[0]);

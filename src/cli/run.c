@@ -118,6 +118,7 @@ struct generate_args {
     bool json, stats, set_n;
     uint64_t n;
     struct cli_strs stop;
+    struct cli_form form;
 };
 
 static bool write_text(void *ctx, const char *text, size_t n)
@@ -162,8 +163,9 @@ static enum bz_status run_generate(const struct generate_args *a, bz_engine *e, 
     o.on_text = a->json ? collect_text : write_text;
     o.ctx = &text;
     struct bz_generated g = { 0 };
+    enum bz_status st = cli_open_form(&a->form, e, false, false, &o.constraint, err);
     double start = cli_now();
-    enum bz_status st = bz_session_feed(s, ids, n, 1, NULL, NULL, err);
+    if (st == BZ_OK) st = bz_session_feed(s, ids, n, 1, NULL, NULL, err);
     double prompt_end = cli_now();
     if (st == BZ_OK) st = bz_generate(s, &o, &g, err);
     double end = cli_now();
@@ -172,6 +174,7 @@ static enum bz_status run_generate(const struct generate_args *a, bz_engine *e, 
     if (st == BZ_OK && a->stats)
         fprintf(stderr, "prompt %zu tokens, %.2f tok/s; generated %zu tokens, %.2f tok/s\n", n,
                 (double)n / (prompt_end - start), g.n, (double)g.n / (end - prompt_end));
+    bz_constraint_close(o.constraint);
     buf_free(&text);
     return st;
 }
@@ -192,6 +195,7 @@ int cmd_generate(int argc, char **argv)
         { "--json", NULL, "print {\"ids\", \"text\", \"stop\"} at the end", CLI_FLAG, &a.json,
           NULL },
         { "--stats", NULL, "speed, on standard error", CLI_FLAG, &a.stats, NULL },
+        CLI_FORM_OPTIONS(a.form),
         CLI_SAMPLING_OPTIONS(sampling),
         CLI_MODEL_OPTIONS(m),
     };
@@ -206,6 +210,7 @@ int cmd_generate(int argc, char **argv)
     if (cli_parse(&c, argc, argv, &model, &code) < 0) return code;
     if (!a.ids == !a.prompt) return cli_misuse(&c, "give either --prompt or --ids");
     if (a.n > UINT32_MAX) return cli_misuse(&c, "--n is too large");
+    if (cli_check_form(&c, &a.form)) return CLI_USAGE;
     struct bz_err err;
     int32_t *ids = NULL;
     size_t n = 0;
@@ -214,12 +219,14 @@ int cmd_generate(int argc, char **argv)
     struct bz_bias bias[CLI_MAX_BIAS];
     struct bz_sampling p;
     enum bz_status st = a.ids ? cli_read_ids(a.ids, &ids, &n, &err) : BZ_OK;
+    if (st == BZ_OK) st = cli_read_form(&a.form, &err);
     if (st == BZ_OK) st = cli_open(&m, model, &e, &s, &err);
     if (st == BZ_OK && a.prompt)
         st = bz_tokenize(e, a.prompt, strlen(a.prompt), true, false, &ids, &n, &err);
     if (st == BZ_OK && n == 0) st = fail(&err, BZ_ERR_ARGUMENT, "the prompt is empty");
     if (st == BZ_OK) st = cli_sampling(&sampling, e, bias, &p, &err);
     if (st == BZ_OK) st = run_generate(&a, e, s, &p, ids, n, &err);
+    buf_free(&a.form.json);
     bz_free(ids);
     bz_session_close(s);
     bz_engine_close(e);

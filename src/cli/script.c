@@ -57,7 +57,8 @@ enum bz_status script_read(struct script *out, struct str json, uint32_t n, uint
     struct script s = { 0 };
     const struct shape random = { "random", n, n_vocab }, sampled = { "sampled", n, n_vocab };
     enum bz_status st = json_parse(&root, json, &arena, err);
-    if (st == BZ_OK && root->type != JSON_OBJECT)
+    bool known = st == BZ_OK && (json_get(root, "random") || json_get(root, "sampled"));
+    if (st == BZ_OK && !known) /* also where it is no object */
         st = fail(err, BZ_ERR_FORMAT, "the script must be {\"random\": [...], \"sampled\": [...]}");
     if (st == BZ_OK) st = read_list(&s.random, &s.n_random, json_get(root, "random"), &random, err);
     if (st == BZ_OK)

@@ -10,8 +10,8 @@ struct script {
     size_t n_random, n_sampled;
 };
 
-/* {"random": [[...], ...], "sampled": [[...], ...]}: canvases of n tokens below n_vocab. Either may
- * be missing. On failure *out is untouched. */
+/* {"random": [[...], ...], "sampled": [[...], ...]}: canvases of n tokens below n_vocab. One of the
+ * two may be missing. On failure *out is untouched. */
 enum bz_status script_read(struct script *out, struct str json, uint32_t n, uint32_t n_vocab,
                            struct bz_err *err);
 void script_free(struct script *s);

@@ -31,27 +31,26 @@ static uint32_t merge_biases(uint32_t *pairs, const struct bz_bias *bias, size_t
     return kept;
 }
 
-enum bz_status gpu_draw_open(struct gpu_draw *out, const struct bz_sampling *sampling,
-                             const int32_t *suppress, size_t n_suppress, uint32_t n_ctx,
-                             uint32_t n_vocab, struct bz_err *err)
+enum bz_status gpu_draw_open(struct gpu_draw *out, const struct gpu_draw_options *how,
+                             struct bz_err *err)
 {
-    struct gpu_draw d = { .sampling = *sampling, .n_suppress = (uint32_t)n_suppress };
-    size_t most = n_suppress + 2 * sampling->n_bias + 4;
+    const struct bz_sampling *p = how->sampling;
+    struct gpu_draw d = { .sampling = *p, .n_suppress = (uint32_t)how->n_suppress };
+    size_t most = how->n_suppress + 2 * p->n_bias + 4;
     uint32_t *lists = mem_alloc(most, sizeof *lists);
     if (!lists) return fail_memory(err, most * sizeof *lists);
-    if (n_suppress) memcpy(lists, suppress, n_suppress * sizeof *lists);
-    d.n_bias = merge_biases(lists + n_suppress, sampling->bias, sampling->n_bias);
+    if (how->n_suppress) memcpy(lists, how->suppress, how->n_suppress * sizeof *lists);
+    d.n_bias = merge_biases(lists + how->n_suppress, p->bias, p->n_bias);
     d.sampling.bias = NULL;
     d.sampling.mask = NULL;
     d.lists = gpu_buffer_new((uint32_t)most * 4, GPU_STORAGE);
     gpu_buffer_write(d.lists, 0, lists, (uint32_t)most * 4);
     mem_free(lists);
-    d.history = gpu_buffer_new((n_ctx + 1) * 4, GPU_STORAGE);
-    d.counts = gpu_buffer_new(n_vocab * 4, GPU_STORAGE);
-    if (sampling->mask) {
-        d.n_mask = divide_up(n_vocab, 32);
+    d.history = gpu_buffer_new((how->n_ctx + 1) * 4, GPU_STORAGE);
+    d.counts = gpu_buffer_new(how->n_vocab * 4, GPU_STORAGE);
+    if (how->masked) {
+        d.n_mask = divide_up(how->n_vocab, 32);
         d.mask = gpu_buffer_new(d.n_mask * 4, GPU_STORAGE);
-        gpu_draw_mask(&d, sampling->mask);
     }
     *out = d;
     return BZ_OK;
@@ -59,7 +58,7 @@ enum bz_status gpu_draw_open(struct gpu_draw *out, const struct bz_sampling *sam
 
 uint64_t gpu_draw_bytes(uint32_t n_ctx, uint32_t n_vocab)
 {
-    return ((uint64_t)n_ctx + 1) * 4 + (uint64_t)n_vocab * 4;
+    return ((uint64_t)n_ctx + 1) * 4 + (uint64_t)n_vocab * 4 + divide_up(n_vocab, 32) * 4;
 }
 
 void gpu_draw_close(struct gpu_draw *d)
@@ -85,7 +84,6 @@ void gpu_draw_history(const struct gpu_draw *d, const int32_t *tokens, uint32_t 
 
 static void forbid(struct run *r, const struct gpu_draw *d, struct tensor *logits)
 {
-    if (!d->mask) return;
     struct sample_mask_params p = { .n = logits->cols };
     struct gpu_binding bind[] = { whole(d->mask), act(logits) };
     gpu_dispatch_op(r, KERNEL_SAMPLE_MASK, &p, bind, COUNT(bind), divide_up(p.n, 256));
@@ -160,11 +158,11 @@ static void from_all(struct run *r, const struct gpu_draw *d, struct tensor *ids
     gpu_dispatch_op(r, KERNEL_SAMPLE_ALL, &p, bind, COUNT(bind), 1);
 }
 
-void gpu_draw_record(struct run *r, const struct gpu_draw *d, struct tensor *ids,
+void gpu_draw_record(struct run *r, const struct gpu_draw *d, bool masked, struct tensor *ids,
                      struct tensor *logits)
 {
     uint32_t k = d->sampling.top_k;
-    forbid(r, d, logits);
+    if (masked) forbid(r, d, logits);
     edit(r, d, logits);
     if (d->sampling.temperature <= 0) best(r, d, ids, logits);
     else if (k > 0 && k <= DRAW_MOST) from_k_best(r, d, ids, logits);

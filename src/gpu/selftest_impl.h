@@ -73,6 +73,7 @@ struct test_case {
     uint32_t top_k;         /* experts that are chosen */
     uint32_t tiling;        /* of a product or of attention, see struct gpu_ops */
     uint32_t attend_tiling; /* of attention after such products */
+    uint32_t step;          /* of a draw: a mask allows every so-many-th token; 0: there is none */
     float temperature;
     bool half, split, plain;
     bool both; /* the sum of two branches ends a block */

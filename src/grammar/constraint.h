@@ -1,5 +1,5 @@
-/* constraint.h - an answer that keeps to grammars: free thoughts, then a text of a grammar, or calls
- * of tools whose arguments keep to their schemas.
+/* constraint.h - an answer that keeps to grammars: free thoughts, then a text of a grammar, or
+ * calls of tools whose arguments keep to their schemas.
  *
  * A constraint is what a request asks for, compiled. A guide is one answer being written by it: it
  * goes from phase to phase by the special tokens of the chat format, which no grammar allows, and
@@ -39,15 +39,17 @@ struct guide;
 enum bz_status guide_open(struct guide **out, struct constraint *c, struct bz_err *err);
 void guide_close(struct guide *g);
 
-/* *mask: the tokens that may come next, as struct bz_sampling takes them; NULL: all may. Valid until
- * the next call with this constraint. */
+/* *mask: the tokens that may come next, as struct bz_sampling takes them; NULL: all may. Valid
+ * until the next call with this constraint. */
 enum bz_status guide_mask(struct guide *g, const uint32_t **mask, struct bz_err *err);
 
-/* The answer goes on by a token. One that may not come is BZ_ERR_ARGUMENT, and changes nothing. */
+/* The answer goes on by a token. One that may not come is BZ_ERR_ARGUMENT, and changes nothing. An
+ * end of generation comes where the answer may end, and changes nothing else. */
 enum bz_status guide_advance(struct guide *g, int32_t id, struct bz_err *err);
 
 /* Tokens that must come next, whatever the model says: n of them, perhaps none. They are not
- * advanced by yet. Valid until the next call with this guide. */
+ * advanced by yet. The end of the answer is never among them, nor is the last token of a text that
+ * goes on: the model may join it with what follows. Valid until the next call with this guide. */
 enum bz_status guide_forced(struct guide *g, const int32_t **ids, size_t *n, struct bz_err *err);
 
 #endif

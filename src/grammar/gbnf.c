@@ -163,11 +163,13 @@ static uint32_t rule_number(struct parser *p, struct str name)
     node n = store_string(p->s, name);
     if (p->s->status) return 0;
     if (p->s->nodes[n].aux) return p->s->nodes[n].aux - 1;
+    if (p->n_rules == MAX_RULES) {
+        store_fail(p->s, BZ_ERR_LIMIT, "a grammar of more than %d rules", MAX_RULES);
+        return 0;
+    }
     if (p->n_rules == p->cap) {
         uint32_t cap = p->cap ? 2 * p->cap : 32;
-        if (p->n_rules >= MAX_RULES)
-            store_fail(p->s, BZ_ERR_LIMIT, "a grammar of more than %d rules", MAX_RULES);
-        struct rule_tree *r = p->s->status ? NULL : mem_grow(p->rules, cap, sizeof *r);
+        struct rule_tree *r = mem_grow(p->rules, cap, sizeof *r);
         if (!r) {
             store_fail(p->s, BZ_ERR_MEMORY, "out of memory for a grammar");
             return 0;

@@ -4,8 +4,8 @@
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 
-static enum bz_status open(struct grammar **out, const struct grammar_options *options,
-                           struct bz_err *err)
+enum bz_status grammar_begin(struct grammar **out, const struct grammar_options *options,
+                             struct bz_err *err)
 {
     struct grammar *g = mem_alloc(1, sizeof *g);
     if (!g) return fail_memory(err, sizeof *g);
@@ -29,9 +29,8 @@ void grammar_close(struct grammar *g)
     mem_free(g);
 }
 
-/* Hand it over if nothing failed. */
-static enum bz_status finish(struct grammar **out, struct grammar *g, enum bz_status st,
-                             struct bz_err *err)
+enum bz_status grammar_finish(struct grammar **out, struct grammar *g, enum bz_status st,
+                              struct bz_err *err)
 {
     if (st == BZ_OK && g->s.status) {
         st = g->s.status;
@@ -46,7 +45,7 @@ enum bz_status grammar_of_schema(struct grammar **out, struct str json,
                                  const struct grammar_options *options, struct bz_err *err)
 {
     struct grammar *g = NULL;
-    enum bz_status st = open(&g, options, err);
+    enum bz_status st = grammar_begin(&g, options, err);
     if (st) return st;
     st = schema_open(g, json, err);
     if (st == BZ_OK) {
@@ -58,7 +57,7 @@ enum bz_status grammar_of_schema(struct grammar **out, struct str json,
         if (!g->options.any_form && f_empty(g, f))
             store_fail(&g->s, BZ_ERR_UNSUPPORTED, "no JSON value satisfies the schema");
     }
-    return finish(out, g, st, err);
+    return grammar_finish(out, g, st, err);
 }
 
 /* An expression is the whole text. */
@@ -73,17 +72,17 @@ static void start_with(struct grammar *g, node re)
 enum bz_status grammar_of_regex(struct grammar **out, struct str pattern, struct bz_err *err)
 {
     struct grammar *g = NULL;
-    enum bz_status st = open(&g, NULL, err);
+    enum bz_status st = grammar_begin(&g, NULL, err);
     if (st) return st;
     start_with(g, regex_whole(&g->s, pattern));
-    return finish(out, g, BZ_OK, err);
+    return grammar_finish(out, g, BZ_OK, err);
 }
 
 enum bz_status grammar_of_gbnf(struct grammar **out, struct str text, struct bz_err *err)
 {
     struct grammar *g = NULL;
-    enum bz_status st = open(&g, NULL, err);
+    enum bz_status st = grammar_begin(&g, NULL, err);
     if (st) return st;
     start_with(g, gbnf_read(&g->s, text));
-    return finish(out, g, BZ_OK, err);
+    return grammar_finish(out, g, BZ_OK, err);
 }

@@ -22,12 +22,13 @@ struct resource {
     const struct json *json;
     struct str uri;
     enum draft_number draft;
+    uint32_t document; /* that it is in: its resource */
 };
 
 struct schema_set {
-    struct arena arena; /* the parsed document */
-    const struct json *root;
-    struct resource *resources; /* the first is the whole document */
+    struct arena arena;         /* the parsed documents */
+    struct resource *resources; /* of each document the whole of it is the first */
+    uint32_t document;          /* that was opened last: its resource */
     uint32_t n_resources, resources_cap;
 };
 
@@ -35,7 +36,10 @@ struct grammar {
     struct store s;
     struct grammar_options options;
     struct schema_set set;
-    node start; /* CONFIG */
+    node start;        /* CONFIG */
+    bool one_spelling; /* equal values are written alike (unique.h) */
+    bool calls;        /* texts are calls of tools, in Gemma's notation (calls.h) */
+    node call;         /* CONFIG behind the tag that begins one */
     struct mask_cache *masks;
     const struct vocab *masks_of; /* the vocabulary that they are for */
     /* Of f_value and f_fits: how deep they are inside one another, and what they came upon. */
@@ -46,6 +50,12 @@ struct grammar {
     bool placed;                /* the failure says where in the schema */
     uint32_t n_visits;          /* alternatives combined so far */
 };
+
+/* A grammar without a text yet; then it is handed over if nothing failed, else closed. */
+enum bz_status grammar_begin(struct grammar **out, const struct grammar_options *options,
+                             struct bz_err *err);
+enum bz_status grammar_finish(struct grammar **out, struct grammar *g, enum bz_status st,
+                              struct bz_err *err);
 
 /* One more pair of alternatives was combined: too many is a failure. */
 void visit(struct grammar *g);

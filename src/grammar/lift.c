@@ -249,7 +249,7 @@ static uint32_t read_escape(struct store *s, const uint32_t *w, unsigned byte)
 static uint32_t read_border(struct store *s, const uint32_t *w, unsigned byte)
 {
     bool json = w[0] == LIFT_JSON || w[0] == LIFT_PLAIN;
-    if (json && byte == '"')
+    if (w[0] != LIFT_RAW && byte == lift_closer((enum lift)w[0]))
         return node_kind(s, w[1]) == RE_TUPLE || re_nullable(s, w[1]) ? LEADS_OUT : LEADS_NOWHERE;
     if (json && byte == '\\') return begin(s, w, M_ESCAPE, 0);
     if (json && byte < 0x20) return LEADS_NOWHERE;

@@ -8,12 +8,15 @@
 #define BEZEL_GRAMMAR_LIFT_H
 
 #include "grammar/re.h"
+#include "text/tags.h"
 
 enum lift {
     LIFT_RAW,   /* plain text */
     LIFT_JSON,  /* a JSON string after its opening quote, each character escaped or not */
     LIFT_PLAIN, /* the same, only with the escapes that JSON demands, in one spelling */
     LIFT_CALL,  /* text between the quotes of Gemma's tool calls, which has no escapes */
+    LIFT_BARE,  /* a key of those calls without quotes, up to its colon */
+    N_LIFTS
 };
 
 /* Where a byte leads: one of these, or a lifted state. */
@@ -31,14 +34,20 @@ static inline enum lift lift_kind(const struct store *s, node state)
     return (enum lift)node_words(s, state)[0];
 }
 
+/* The byte behind a text of this kind; LIFT_RAW has none. */
+static inline unsigned lift_closer(enum lift kind)
+{
+    return kind == LIFT_CALL ? BYTE_QUOTE : kind == LIFT_BARE ? ':' : '"';
+}
+
 /* Between two code points? Only then a text may end here. */
 static inline bool lift_at_border(const struct store *s, node state)
 {
     return node_words(s, state)[2] == 0;
 }
 
-/* The closing quote of a string leads out where the text may end. For a RE_TUPLE it always does:
- * the machine looks whether it is a key. */
+/* The closing quote of a string, or a bare key's colon, leads out where the text may end. For a
+ * RE_TUPLE it always does: the machine looks whether it is a key. */
 uint32_t lift_find(struct store *s, node state, unsigned byte);
 
 /* The row of a state, or NULL where there is none yet. */

@@ -51,13 +51,23 @@ unsigned machine_left(const struct grammar *g, node below)
     return g->options.any_form || MAX_LEVELS + 1 - n > most ? most : MAX_LEVELS + 1 - n;
 }
 
+bool config_has_unique(const struct grammar *g, node config)
+{
+    return g->s.nodes[config].flags & CONFIG_UNIQUE;
+}
+
 static node put_config(struct grammar *g, const struct thread *t, uint32_t n)
 {
     uint32_t deepest = 0;
-    for (uint32_t i = 0; i < n; i++)
+    bool unique = false;
+    for (uint32_t i = 0; i < n; i++) {
         if (config_levels(g, t[i].below) > deepest) deepest = config_levels(g, t[i].below);
+        unique |= (thread_head(t[i]) == H_AFTER && t[i].c) || config_has_unique(g, t[i].below);
+    }
     node x = store_put(&g->s, CONFIG, (const uint32_t *)t, n * THREAD_WORDS);
-    if (!g->s.status) g->s.nodes[x].aux = deepest + 1;
+    if (g->s.status) return x;
+    g->s.nodes[x].aux = deepest + 1;
+    if (unique) g->s.nodes[x].flags |= CONFIG_UNIQUE;
     return x;
 }
 
@@ -133,9 +143,16 @@ bool config_may_end(const struct grammar *g, node config)
 enum lift machine_lift(const struct grammar *g, node text)
 {
     const struct store *s = &g->s;
+    if (g->calls) return LIFT_CALL;
+    if (g->one_spelling) return LIFT_PLAIN;
     bool is_free = node_kind(s, text) == RE_REP && node_kind(s, node_words(s, text)[0]) == RE_SET &&
                    node_words(s, node_words(s, text)[0])[1] == LAST_CP;
     return g->options.any_form || is_free ? LIFT_JSON : LIFT_PLAIN;
+}
+
+unsigned machine_quote(const struct grammar *g)
+{
+    return g->calls ? BYTE_QUOTE : '"';
 }
 
 /* Numbers and literals as one expression. */
@@ -144,6 +161,7 @@ static node make_bare(struct grammar *g, const struct value *v)
     struct store *s = &g->s;
     static const char *const words[] = { "null", "true", "false" };
     node x = g->options.any_form ? v->number : number_written(s, v->number);
+    if (g->one_spelling) x = re_and2(s, x, number_canonical(s));
     if (v->exponents && g->options.any_form) x = re_alt2(s, x, number_exponents(s, v->exponents));
     for (unsigned i = 0; i < 3; i++)
         if (v->literals >> i & 1) x = re_alt2(s, x, re_literal(s, str_of(words[i])));
@@ -169,6 +187,24 @@ static void begin_lifted(struct machine *m, enum head head, node lifted, node be
         threads_put(m->g, out, thread_make(head, lifted, 0, 0, below));
 }
 
+static void begin_key(struct machine *m, node state, node key, node below, struct threads *out)
+{
+    const struct object_info *o = object_info(m->g, state);
+    uint32_t from = o && o->unknown ? (uint32_t)m->pos + 1 : 0;
+    if (key) threads_put(m->g, out, thread_make(H_KEY, state, key, from, below));
+}
+
+/* Behind '{' or ',': before a key's quote or, in a call, inside a bare key. */
+static void begin_member(struct machine *m, enum head head, node state, node below,
+                         struct threads *out)
+{
+    const struct object_info *o = object_info(m->g, state);
+    if (!o) return;
+    if (m->g->calls) begin_key(m, state, o->key, below, out);
+    if (!m->g->calls || o->quoted_key || head == H_OBJECT)
+        threads_put(m->g, out, thread_make(head, state, 0, 0, below));
+}
+
 /* The value of a thread H_VALUE begins with this byte. `seen` says what it must not be. */
 static void begin_value(struct machine *m, struct thread t, unsigned byte, struct threads *out)
 {
@@ -190,13 +226,13 @@ static void begin_value(struct machine *m, struct thread t, unsigned byte, struc
         below =
             config_one(g, thread_make(H_AFTER, state, 0, unique ? (uint32_t)m->pos + 1 : 0, below));
     unsigned left = machine_left(g, below);
-    if (byte == '"') {
+    if (byte == machine_quote(g)) {
         begin_lifted(m, H_STRING, lift_start(s, machine_lift(g, v.text), v.text), below, out);
     } else if (byte == '{') {
         for (uint32_t i = 0; i < v.n_objects && left; i++) {
             node inside = object_state(g, v.objects[i], left - 1);
             if (object_fits(g, v.objects[i], left) && object_live(g, inside))
-                threads_put(g, out, thread_make(H_OBJECT, inside, 0, 0, below));
+                begin_member(m, H_OBJECT, inside, below, out);
         }
     } else if (byte == '[') {
         for (uint32_t i = 0; i < v.n_arrays && left; i++) {
@@ -256,14 +292,6 @@ static void step_string(struct machine *m, struct thread t, unsigned byte, struc
     else if (to > LEADS_OUT) threads_put(m->g, out, thread_make(H_STRING, to, 0, 0, t.below));
 }
 
-static void begin_key(struct machine *m, struct thread t, struct threads *out)
-{
-    const struct object_info *o = object_info(m->g, thread_a(t));
-    if (!o || !o->may_go_on) return;
-    uint32_t from = o->unknown ? (uint32_t)m->pos + 1 : 0;
-    threads_put(m->g, out, thread_make(H_KEY, thread_a(t), o->key, from, t.below));
-}
-
 static void step_key(struct machine *m, struct thread t, unsigned byte, struct threads *out)
 {
     uint32_t to = lift_step(&m->g->s, t.b, byte);
@@ -293,8 +321,7 @@ static void step_after(struct machine *m, struct thread t, unsigned byte, struct
     if (node_kind(&g->s, state) == OBJECT_STATE) {
         const struct object_info *o = object_info(g, state);
         if (o && byte == '}' && o->may_close) leave(m, t.below, m->pos + 1, out);
-        if (o && byte == ',' && o->may_go_on && !t.b)
-            threads_put(g, out, thread_make(H_COMMA, state, 0, 0, t.below));
+        if (o && byte == ',' && o->may_go_on && !t.b) begin_member(m, H_COMMA, state, t.below, out);
     } else {
         const struct array_info *a = array_info(g, state);
         if (a && byte == ']' && a->may_close) leave(m, t.below, m->pos + 1, out);
@@ -340,7 +367,7 @@ static void step_gap(struct machine *m, struct thread t, unsigned byte, struct t
 
 bool machine_has_gap(const struct grammar *g, enum head head)
 {
-    return g->options.indent && !g->options.any_form &&
+    return g->options.indent && !g->options.any_form && !g->calls &&
            (head == H_VALUE || head == H_OBJECT || head == H_COMMA || head == H_ARRAY ||
             head == H_AFTER);
 }
@@ -365,7 +392,8 @@ void machine_step(struct machine *m, struct thread t, unsigned byte, struct thre
     case H_OBJECT:
     case H_COMMA: {
         const struct object_info *o = object_info(g, thread_a(t));
-        if (byte == '"') begin_key(m, t, out);
+        if (o && byte == machine_quote(g))
+            begin_key(m, thread_a(t), g->calls ? o->quoted_key : o->key, t.below, out);
         if (o && byte == '}' && thread_head(t) == H_OBJECT && o->may_close)
             leave(m, t.below, m->pos + 1, out);
         break;
@@ -380,5 +408,11 @@ void machine_step(struct machine *m, struct thread t, unsigned byte, struct thre
         else begin_item(m, t, byte, out);
         break;
     }
+    case H_CALL:
+        if (byte == BYTE_CALL) leave(m, g->call, m->pos + 1, out);
+        break;
+    case H_CLOSE:
+        if (byte == BYTE_CALL_END) leave(m, t.below, m->pos + 1, out);
+        break;
     }
 }

@@ -19,10 +19,12 @@ enum head {
     H_VALUE,  /* before a value of formula b. a: state that goes on behind it, 0: none */
     H_AFTER,  /* behind a value in an object or array. a: state; c: position of an item + 1 */
     H_OBJECT, /* behind '{'. a: state */
-    H_COMMA,  /* behind ',' in an object. a: state */
+    H_COMMA,  /* behind ',' in an object, before a quoted key. a: state */
     H_KEY,    /* inside a key. a: state, b: LIFTED of a RE_TUPLE, c: text position of the key */
     H_COLON,  /* behind a key. a: state behind this member, b: formula of its value */
     H_ARRAY,  /* behind '['. a: state */
+    H_CALL,   /* before a call of a tool */
+    H_CLOSE,  /* before the closing tag of a call */
 };
 
 /* Where text is laid out, the space that was taken is c of H_VALUE, H_OBJECT, H_COMMA and H_ARRAY,
@@ -36,6 +38,9 @@ struct thread {
 enum gap { NO_GAP, GAP_SPACE, GAP_LINE /* and one more for each space behind the line break */ };
 
 enum { MAX_GAP = 32 }; /* spaces behind a line break */
+
+/* Flags of a CONFIG. */
+enum { CONFIG_REACHED = 1 /* finish.c */, CONFIG_UNIQUE = 2 };
 
 enum { THREAD_WORDS = sizeof(struct thread) / sizeof(uint32_t), HEAD_SHIFT = 28 };
 
@@ -88,6 +93,8 @@ void threads_merge(struct grammar *g, struct threads *v);
 node config_of(struct grammar *g, struct threads *v); /* merged */
 node config_one(struct grammar *g, struct thread t);
 const struct thread *config_threads(const struct grammar *g, node config, uint32_t *n);
+/* Is it inside an item that must be none of those before it? */
+bool config_has_unique(const struct grammar *g, node config);
 /* How deep its values are inside one another. */
 uint32_t config_levels(const struct grammar *g, node config);
 bool config_may_end(const struct grammar *g, node config);
@@ -97,8 +104,9 @@ static inline bool is_space(unsigned byte)
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t';
 }
 
-/* How strings of an expression are written. */
+/* How strings of an expression are written, and the quote on both their sides. */
 enum lift machine_lift(const struct grammar *g, node text);
+unsigned machine_quote(const struct grammar *g);
 
 /* Levels that values inside of what begins above `below` may have. */
 unsigned machine_left(const struct grammar *g, node below);
@@ -111,6 +119,7 @@ struct object_info {
     bool unknown;              /* with one of a name that is in no member */
     bool any_name;             /* of whatever such name */
     node key;                  /* LIFTED: before the first character of a key */
+    node quoted_key;           /* likewise, of one that must be quoted in a call; else 0 */
     uint32_t allowed[];        /* bits: members that may come next */
 };
 /* At its beginning; its members' values may have `left` levels. */
@@ -147,6 +156,8 @@ const struct array_info *array_info(struct grammar *g, node state);
 bool array_live(struct grammar *g, node state);
 uint32_t array_missing(struct grammar *g, node state);
 bool array_is_unique(struct grammar *g, node state);
+/* The objects and arrays among its items, which must differ: STRINGS without white space; or 0. */
+node array_items(struct grammar *g, node state);
 /* The state once its last item, text[from..end), is known; 0: the item was there before. */
 node array_item_ends(struct machine *m, node state, size_t from, size_t end);
 /* The text from a place on is needed. False: there is none, and the thread must end. */

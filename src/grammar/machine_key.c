@@ -154,23 +154,19 @@ uint32_t unknown_count(const struct view *v, node tuple, uint32_t most)
 
 /* ---- keys half read ---- */
 
-static bool any_allowed(const struct object_info *i, uint32_t first, uint32_t end)
-{
-    for (uint32_t k = first; k < end; k++)
-        if (bit(i->allowed, k)) return true;
-    return false;
-}
-
-static bool tuple_lives(struct grammar *g, node state, const struct object_info *i, node tuple)
+static bool tuple_lives(struct grammar *g, node state, const struct object_info *i, node tuple,
+                        bool quoted)
 {
     struct view v;
     if (i->any_name) return true;
+    if (!object_look(g, state, &v)) return false;
     const uint32_t *w = node_words(&g->s, tuple);
     if (w[K_NAMES]) {
         const uint32_t *tree = node_words(&g->s, w[K_NAMES]);
-        if (any_allowed(i, tree[1] - 1, tree[2])) return true;
+        for (uint32_t k = tree[1] - 1; k < tree[2]; k++)
+            if (bit(i->allowed, k) && v.info->quoted[k] == quoted) return true;
     }
-    return i->unknown && object_look(g, state, &v) && unknown_lives(&v, tuple);
+    return i->unknown && unknown_lives(&v, tuple);
 }
 
 bool object_key_lives(struct grammar *g, node state, node lifted)
@@ -178,15 +174,16 @@ bool object_key_lives(struct grammar *g, node state, node lifted)
     const struct object_info *i = object_info(g, state);
     struct range can[MAX_PENDING];
     node tuple = lift_re(&g->s, lifted);
+    bool quoted = lift_kind(&g->s, lifted) == LIFT_CALL;
     if (!i) return false;
     uint32_t n = i->any_name ? 0 : lift_pending(&g->s, lifted, can);
-    if (n == 0) return tuple_lives(g, state, i, tuple);
+    if (n == 0) return tuple_lives(g, state, i, tuple, quoted);
     const struct steps *l = re_steps(&g->s, tuple);
     for (uint32_t k = 0; l && k < l->n; k++) {
         bool meet = false;
         for (uint32_t r = 0; r < n; r++)
             meet |= l->at[k].first <= can[r].last && l->at[k].last >= can[r].first;
-        if (meet && tuple_lives(g, state, i, l->at[k].to)) return true;
+        if (meet && tuple_lives(g, state, i, l->at[k].to, quoted)) return true;
     }
     return false;
 }
@@ -212,6 +209,7 @@ static node add_name(struct machine *m, node others, size_t from)
     struct arena a = { 0 };
     struct json *j = NULL;
     struct buf b = { 0 };
+    if (m->g->calls) return re_words_add(s, others, (struct str) { m->text + from, m->pos - from });
     buf_putc(&b, '"');
     buf_put(&b, m->text + from, m->pos - from);
     buf_putc(&b, '"');
@@ -275,15 +273,18 @@ void object_key_ends(struct machine *m, struct thread key, struct threads *out)
     const struct object_info *info = object_info(g, state);
     if (!info || !object_look(g, state, &v)) return;
     node names = node_words(&g->s, tuple)[K_NAMES];
+    enum lift kind = lift_kind(&g->s, key.b);
     if (names && re_nullable(&g->s, names)) {
         uint32_t i = node_words(&g->s, names)[0] - 1;
-        if (bit(info->allowed, i))
+        if (bit(info->allowed, i) && v.info->quoted[i] == (kind == LIFT_CALL))
             put_ways(&v, i, v.o.members[i].f, v.info->named[i], v.w[S_OTHERS], &ways);
     } else if (info->unknown && unknown_ends(&v, tuple, &f) && machine_needs_text(m, key.c)) {
         node others = m->text ? add_name(m, v.w[S_OTHERS], key.c) : v.w[S_OTHERS];
         put_ways(&v, v.o.n_members, f, named_by(&v, tuple), others, &ways);
     }
     for (uint32_t i = 0; i < ways.n; i += 2)
-        threads_put(g, out, thread_make(H_COLON, ways.w[i + 1], ways.w[i], 0, key.below));
+        threads_put(g, out,
+                    thread_make(kind == LIFT_BARE ? H_VALUE : H_COLON, ways.w[i + 1], ways.w[i], 0,
+                                key.below));
     vec_free(&ways);
 }

@@ -5,6 +5,7 @@
  * counting. Statements that some member exists take a search through the states that follow.
  */
 #include "grammar/object_state.h"
+#include "grammar/regex.h"
 
 /* Flags of an OBJECT_STATE. */
 enum { STATE_LIVE = 1, STATE_DEAD = 2, STATE_BUSY = 4 };
@@ -12,6 +13,27 @@ enum { STATE_LIVE = 1, STATE_DEAD = 2, STATE_BUSY = 4 };
 enum { MAX_NAMES = 1000 }; /* names in no member that are counted */
 
 /* ---- shapes ---- */
+
+/* Keys of calls that are read back as they are without quotes: as chat_call.c reads them. */
+static node bare_names(struct store *s)
+{
+#define SIGNS "\\x00:,{}\\[\\]\""
+#define SPACE "\\s\\x1c-\\x1f\\x85"
+    return regex_whole(s, str_of("[^'" SIGNS SPACE "](?:[^" SIGNS "]*[^" SIGNS SPACE "])?"));
+}
+
+/* How names become keys. */
+static void find_forms(struct grammar *g, const struct object *o, struct shape_info *i)
+{
+    struct store *s = &g->s;
+    i->bare = o->names;
+    if (!g->calls) return;
+    node bare = bare_names(s);
+    i->bare = re_and2(s, o->names, bare);
+    i->odd = re_and2(s, o->names, re_not(s, bare));
+    for (uint32_t k = 0; k < o->n_members; k++)
+        i->quoted[k] = !re_matches(s, bare, store_text(s, o->members[k].name));
+}
 
 static node names_tree(struct grammar *g, const struct object *o)
 {
@@ -46,12 +68,14 @@ static const struct shape_info *shape_info(struct grammar *g, node shape, const 
 {
     struct shape_info *i = g->s.nodes[shape].data;
     if (i) return i;
-    i = store_alloc(&g->s, sizeof *i / 4 + o->n_members + 2 * o->n_needs);
+    i = store_alloc(&g->s, sizeof *i / 4 + o->n_members + 2 * o->n_needs + o->n_members / 4 + 1);
     if (!i) return NULL;
     i->named = (uint32_t *)(void *)(i + 1);
     i->needs = i->named + o->n_members;
+    i->quoted = (bool *)(i->needs + 2 * o->n_needs);
     i->names = names_tree(g, o);
     describe_members(g, o, i);
+    find_forms(g, o, i);
     const uint32_t *at = o->groups;
     for (uint32_t k = 0; k < o->n_groups; k++) i->n_patterns += object_group(&at).n_patterns;
     bool *none = mem_alloc(i->n_patterns, sizeof *none);
@@ -199,7 +223,7 @@ static bool reaches_least(const struct view *v, uint32_t known)
     if (!v->info->unknown) return false;
     uint32_t missing = v->o.least - count - known;
     if (missing > MAX_NAMES) missing = MAX_NAMES;
-    return unknown_count(v, object_key_start(v), missing) >= missing;
+    return unknown_count(v, object_key_start(v, v->o.names), missing) >= missing;
 }
 
 static bool is_allowed(const struct view *v, const struct plan *p, uint32_t i)
@@ -219,7 +243,7 @@ static bool unknown_is_allowed(const struct view *v, const struct plan *p)
     if (!v->info->unknown || p->impossible || p->room <= p->n_missing) return false;
     if (in_order(v) && p->n_missing) return false;
     if (!reaches_least(v, in_order(v) ? 0 : count_known(v, 0))) return false;
-    return unknown_lives(v, object_key_start(v));
+    return unknown_lives(v, object_key_start(v, v->o.names));
 }
 
 static bool all_found(const struct view *v)
@@ -309,7 +333,7 @@ bool object_live(struct grammar *g, node state)
 
 /* ---- what may come next ---- */
 
-node object_key_start(const struct view *v)
+node object_key_start(const struct view *v, node names)
 {
     struct store *s = &v->g->s;
     struct vec x = { 0 };
@@ -320,12 +344,32 @@ node object_key_start(const struct view *v)
         struct group group = object_group(&at);
         for (uint32_t k = 0; k < group.n_patterns; k++) vec_push(s, &x, group.patterns[k].a);
     }
-    vec_push(s, &x, v->o.names);
+    vec_push(s, &x, names);
     for (uint32_t i = 0; i < v->o.n_some; i++) vec_push(s, &x, v->o.some[i].a);
     vec_push(s, &x, plain_fits(v) ? re_any_text(s) : 0);
     node tuple = re_tuple(s, x.w, x.n);
     vec_free(&x);
     return tuple;
+}
+
+/* Can a key of this form come next? */
+static bool has_form(const struct view *v, const struct object_info *i, bool quoted)
+{
+    for (uint32_t k = 0; k < v->o.n_members; k++)
+        if (bit(i->allowed, k) && v->info->quoted[k] == quoted) return true;
+    if (!v->g->calls) return i->unknown && !quoted;
+    node names = quoted ? v->info->odd : v->info->bare;
+    return i->unknown && unknown_lives(v, object_key_start(v, names));
+}
+
+static void start_keys(const struct view *v, struct object_info *i)
+{
+    struct store *s = &v->g->s;
+    enum lift kind = v->g->calls ? LIFT_BARE : in_order(v) ? LIFT_PLAIN : LIFT_JSON;
+    if (has_form(v, i, false)) i->key = lift_start(s, kind, object_key_start(v, v->info->bare));
+    if (has_form(v, i, true))
+        i->quoted_key = lift_start(s, LIFT_CALL, object_key_start(v, v->info->odd));
+    i->may_go_on = i->key || i->quoted_key;
 }
 
 const struct object_info *object_info(struct grammar *g, node state)
@@ -339,16 +383,13 @@ const struct object_info *object_info(struct grammar *g, node state)
     for (uint32_t k = 0; i && k < v.o.n_members && !g->s.status; k++) {
         if (!is_allowed(&v, &p, k) || (searched && !has_way(&v, k))) continue;
         i->allowed[k / 32] |= 1u << k % 32;
-        i->may_go_on = true;
     }
     if (i) {
         i->unknown = unknown_is_allowed(&v, &p);
-        i->any_name =
-            i->unknown && v.info->n_patterns == 0 && !searched && v.o.names == re_any_text(&g->s);
+        i->any_name = i->unknown && v.info->n_patterns == 0 && !searched &&
+                      v.info->bare == re_any_text(&g->s);
         i->may_close = may_close(&v, &p);
-        i->may_go_on |= i->unknown;
-        if (i->may_go_on)
-            i->key = lift_start(&g->s, in_order(&v) ? LIFT_PLAIN : LIFT_JSON, object_key_start(&v));
+        start_keys(&v, i);
     }
     vec_free(&p.must);
     if (g->s.status) return NULL;

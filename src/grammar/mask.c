@@ -30,12 +30,12 @@ static void set_tokens(struct mask_cache *k, const struct trie *t, uint32_t i)
         k->bits[t->tokens[e] / 32] |= 1u << t->tokens[e] % 32;
 }
 
-static void clear_tokens(struct mask_cache *k, uint32_t i)
+void mask_clear(struct mask_cache *k, uint32_t i)
 {
     const struct trie *t = &k->v->all;
     for (uint32_t e = t->nodes[i].entry; e < t->nodes[i + 1].entry; e++)
         k->bits[t->tokens[e] / 32] &= ~(1u << t->tokens[e] % 32);
-    for (uint32_t c = first_child(t, i); c < last_child(t, i); c++) clear_tokens(k, c);
+    for (uint32_t c = first_child(t, i); c < last_child(t, i); c++) mask_clear(k, c);
 }
 
 static void add_bits(struct mask_cache *k, const uint32_t *bits)
@@ -57,10 +57,19 @@ static uint32_t add_all(unsigned char *out, uint32_t n, const char *bytes)
     return n;
 }
 
+/* The quote of strings, and some others. */
+static uint32_t add_quote(struct grammar *g, unsigned char *out, uint32_t n, const char *bytes)
+{
+    n = add_range(out, n, machine_quote(g), machine_quote(g));
+    return add_all(out, n, bytes);
+}
+
 /* The first bytes of a key where only known names may come. */
 static uint32_t key_bytes(struct grammar *g, node lifted, unsigned char *out)
 {
-    uint32_t n = add_all(out, 0, "\"\\");
+    unsigned closer = lift_closer(lift_kind(&g->s, lifted));
+    uint32_t n = add_range(out, 0, closer, closer);
+    n = add_all(out, n, "\\");
     const struct steps *l = re_steps(&g->s, lift_re(&g->s, lifted));
     if (!lift_at_border(&g->s, lifted)) return 0;
     for (uint32_t i = 0; l && i < l->n; i++) {
@@ -79,14 +88,16 @@ uint32_t mask_first_bytes(struct grammar *g, struct thread t, unsigned char out[
     const struct object_info *o;
     switch (thread_head(t)) {
     case H_COLON: return add_all(out, n, ":");
-    case H_COMMA: return add_all(out, n, "\"");
-    case H_OBJECT: return add_all(out, n, "\"}");
+    case H_CALL: return add_range(out, n, BYTE_CALL, BYTE_CALL);
+    case H_CLOSE: return add_range(out, n, BYTE_CALL_END, BYTE_CALL_END);
+    case H_COMMA: return add_quote(g, out, n, "");
+    case H_OBJECT: return add_quote(g, out, n, "}");
     case H_AFTER:
         return add_all(out, n, node_kind(&g->s, thread_a(t)) == OBJECT_STATE ? ",}" : ",]");
     case H_ARRAY:
     case H_VALUE:
         if (thread_head(t) == H_ARRAY) n = add_all(out, n, "]");
-        return add_all(out, n, "\"{[-0123456789tfn");
+        return add_quote(g, out, n, "{[-0123456789tfn");
     case H_KEY:
         o = object_info(g, thread_a(t));
         return o && !o->unknown ? key_bytes(g, t.b, out) : 0;
@@ -148,7 +159,7 @@ static void walk_child(struct mask_cache *k, const struct trie *t, uint32_t c, s
     k->threads.n = mark;
 }
 
-static uint32_t find_child(const struct trie *t, uint32_t i, unsigned char byte)
+uint32_t mask_child(const struct trie *t, uint32_t i, unsigned char byte)
 {
     uint32_t lo = first_child(t, i), hi = last_child(t, i);
     while (lo < hi) {
@@ -166,7 +177,7 @@ static void walk(struct mask_cache *k, const struct trie *t, uint32_t i, struct 
     unsigned char bytes[32];
     uint32_t n = t->nodes[i].n_children > 12 ? mask_first_bytes(k->g, from, bytes) : 0;
     for (uint32_t b = 0; b < n; b++) {
-        uint32_t c = find_child(t, i, bytes[b]);
+        uint32_t c = mask_child(t, i, bytes[b]);
         if (c) walk_child(k, t, c, from, pos);
     }
     for (uint32_t c = first_child(t, i); c < last_child(t, i) && n == 0; c++)
@@ -204,8 +215,9 @@ static void leave_string(struct mask_cache *k, struct thread t)
 {
     struct machine m = { k->g, NULL, 0, NULL };
     node nothing = re_rep(&k->g->s, 0, 0, 1);
-    node end = lift_start(&k->g->s, LIFT_JSON, nothing);
-    machine_step(&m, thread_make(H_STRING, end, 0, 0, t.below), '"', &k->threads);
+    enum lift kind = lift_kind(&k->g->s, thread_a(t));
+    node end = lift_start(&k->g->s, kind, nothing);
+    machine_step(&m, thread_make(H_STRING, end, 0, 0, t.below), lift_closer(kind), &k->threads);
 }
 
 static void add_free(struct mask_cache *k, const struct free_text *f, uint32_t mark)
@@ -237,7 +249,7 @@ static void patch_string(struct mask_cache *k, uint32_t i, struct thread t, node
     struct store *s = &k->g->s;
     for (uint32_t c = first_child(all, i); c < last_child(all, i); c++) {
         uint32_t to = lift_step(s, thread_a(t), all->nodes[c].byte);
-        if (to == LEADS_NOWHERE) clear_tokens(k, c);
+        if (to == LEADS_NOWHERE) mask_clear(k, c);
         if (to <= LEADS_OUT || lift_re(s, to) == free) continue;
         k->text[pos] = (char)all->nodes[c].byte;
         patch_string(k, c, thread_make(H_STRING, to, 0, 0, t.below), free, pos + 1);
@@ -262,7 +274,8 @@ static uint32_t find_loops(struct mask_cache *k, node state)
     struct store *s = &k->g->s;
     node re = lift_re(s, state);
     const struct steps *l = re_steps(s, re);
-    uint32_t other = lift_kind(s, state) == LIFT_RAW ? 0 : 1; /* escaped characters: class 0 */
+    enum lift kind = lift_kind(s, state);
+    uint32_t other = kind == LIFT_JSON || kind == LIFT_PLAIN; /* escaped characters: class 0 */
     if (!lift_at_border(s, state)) return 0;
     for (uint32_t cp = 0, i = 0; l && cp <= 0x80; cp++) { /* 0x80: all beyond ASCII */
         while (i < l->n && l->at[i].last < cp) i++;
@@ -440,7 +453,7 @@ static void patch_key(struct mask_cache *k, uint32_t i, struct thread t, node ba
         struct thread next = thread_make(H_KEY, thread_a(t), to, t.c, t.below);
         if (to == LEADS_OUT) { /* a name of its own: what follows it is another matter */
             uint32_t mark = k->threads.n;
-            clear_tokens(k, c);
+            mask_clear(k, c);
             object_key_ends(&m, t, &k->threads);
             if (k->threads.n > mark) set_tokens(k, all, c);
             for (uint32_t x = mark; x < k->threads.n; x++)
@@ -451,7 +464,7 @@ static void patch_key(struct mask_cache *k, uint32_t i, struct thread t, node ba
             if (other <= LEADS_OUT) walk(k, all, c, next, pos + 1);
             else patch_key(k, c, next, other, pos + 1);
         } else {
-            clear_tokens(k, c);
+            mask_clear(k, c);
         }
     }
 }
@@ -536,6 +549,8 @@ static void compute(struct mask_cache *k, node config, uint32_t *out)
     }
     for (uint32_t i = 0; i < k->v->n_ends && config_may_end(k->g, config); i++)
         out[k->v->ends[i] / 32] |= 1u << k->v->ends[i] % 32;
+    k->bits = out;
+    if (k->g->one_spelling) mask_unique(k, config);
 }
 
 const uint32_t *mask_find(struct mask_cache *k, node config, char *text, size_t n)

@@ -20,11 +20,14 @@ enum { K_NAMES, K_OTHERS, K_PATTERNS };
 /* What does not change while an object is read: of a shape. */
 struct shape_info {
     node names; /* the tree of known names */
+    node bare;  /* expression: names as keys; in calls those without quotes */
+    node odd;   /* in calls: names that need them */
     uint32_t n_patterns;
     node plain;      /* formula of the value of a name of no pattern */
     bool unknown;    /* a name that is in no member may come */
     uint32_t *named; /* of each member, as bits: the `some` that its name is of */
     uint32_t *needs; /* numbers of members: who has the first has the second */
+    bool *quoted;    /* of each member, in calls: its name cannot be bare */
 };
 
 struct view {
@@ -52,8 +55,8 @@ static inline bool plain_fits(const struct view *v)
 
 /* Does it take a search to know whether an object can still be finished? */
 bool object_is_searched(const struct view *v);
-/* The start of a key. */
-node object_key_start(const struct view *v);
+/* The start of a key, which is one of these names. */
+node object_key_start(const struct view *v, node names);
 
 /* ---- machine_key.c ---- */
 

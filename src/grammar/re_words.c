@@ -101,8 +101,12 @@ static node with_child(struct store *s, node words, uint32_t cp, node below)
     uint32_t at = HEAD;
     if (words) vec_put(s, &w, node_words(s, words), node_n(s, words));
     else vec_put(s, &w, (const uint32_t[HEAD]) { 0 }, HEAD);
-    while (!s->status && at < w.n && w.w[at] < cp) at += 2;
-    if (s->status || at == w.n || w.w[at] != cp) {
+    if (s->status) {
+        vec_free(&w);
+        return 0;
+    }
+    while (at < w.n && w.w[at] < cp) at += 2;
+    if (at == w.n || w.w[at] != cp) {
         vec_put(s, &w, (const uint32_t[]) { 0, 0 }, 2);
         if (!s->status) memmove(w.w + at + 2, w.w + at, (w.n - at - 2) * sizeof *w.w);
     }

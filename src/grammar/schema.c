@@ -32,7 +32,8 @@ static bool find_path(const struct json *from, const struct json *to, struct buf
 static void put_place(struct reader *r, const char *keyword, const char *sentence)
 {
     struct buf path = { 0 };
-    find_path(r->g->set.root, r->j, &path);
+    const struct resource *all = r->g->set.resources;
+    find_path(all[all[r->resource].document].json, r->j, &path);
     r->g->s.status = r->g->s.status ? r->g->s.status : BZ_ERR_UNSUPPORTED;
     fail(&r->g->s.err, BZ_OK, "%s at #%.*s: %s", keyword, (int)(path.n > 200 ? 200 : path.n),
          path.data ? path.data : "", sentence);
@@ -338,8 +339,7 @@ enum bz_status schema_open(struct grammar *g, struct str json, struct bz_err *er
     struct json *root = NULL;
     enum bz_status st = json_parse(&root, json, &g->set.arena, err);
     if (st) return st;
-    g->set.root = root;
-    schema_find_resources(g, err);
+    schema_find_resources(g, root, err);
     return g->s.status;
 }
 
@@ -352,10 +352,11 @@ void schema_close(struct grammar *g)
 
 node schema_root(struct grammar *g)
 {
-    struct reader r = { g, g->set.root, 0, g->set.resources[0].draft };
-    if (g->set.root->type != JSON_OBJECT && g->set.root->type != JSON_BOOL)
+    const struct resource *root = &g->set.resources[g->set.document];
+    struct reader r = { g, root->json, g->set.document, root->draft };
+    if (root->json->type != JSON_OBJECT && root->json->type != JSON_BOOL)
         reader_fail(&r, "schema", "neither an object nor a boolean");
-    return reader_sub(&r, g->set.root);
+    return reader_sub(&r, root->json);
 }
 
 /* The formulas that a VALUE leads to. */

@@ -4,11 +4,12 @@
 
 #include "grammar/value.h"
 
-/* Read the document, and find what in it has an address. */
+/* Read a document, and find what in it has an address. A grammar may have several, which do not
+ * refer to each other. */
 enum bz_status schema_open(struct grammar *g, struct str json, struct bz_err *err);
 void schema_close(struct grammar *g);
 
-/* The formula of the whole document. */
+/* The formula of the document that was opened last. */
 node schema_root(struct grammar *g);
 
 /* Open everything that can be reached from a formula, so that what cannot be kept is an error now
@@ -34,7 +35,7 @@ node reader_sub(struct reader *r, const struct json *j);
 node f_const(struct grammar *g, const struct json *j);
 /* What $ref leads to (schema_ref.c). */
 node reader_ref(struct reader *r, struct str ref);
-void schema_find_resources(struct grammar *g, struct bz_err *err);
+void schema_find_resources(struct grammar *g, const struct json *root, struct bz_err *err);
 /* Fail with the sentence behind "KEYWORD at PATH: ". */
 __attribute__((format(printf, 3, 4))) void reader_fail(struct reader *r, const char *keyword,
                                                        const char *fmt, ...);

@@ -114,7 +114,7 @@ static void add_resource(struct grammar *g, const struct json *j, struct str uri
         set->resources = p;
         set->resources_cap = cap;
     }
-    set->resources[set->n_resources++] = (struct resource) { j, uri, draft };
+    set->resources[set->n_resources++] = (struct resource) { j, uri, draft, set->document };
 }
 
 /* Everything under j that has an address of its own. What a document only quotes is no schema. */
@@ -135,13 +135,13 @@ static void find_resources(struct grammar *g, const struct json *j, uint32_t ins
     }
 }
 
-void schema_find_resources(struct grammar *g, struct bz_err *err)
+void schema_find_resources(struct grammar *g, const struct json *root, struct bz_err *err)
 {
-    const struct json *root = g->set.root;
     enum draft_number draft = draft_of(root, DRAFT_2020);
     struct str id = root->type == JSON_OBJECT ? id_of(root, draft) : (struct str) { "", 0 };
+    g->set.document = g->set.n_resources;
     add_resource(g, root, id, draft);
-    if (!g->s.status) find_resources(g, root, 0);
+    if (!g->s.status) find_resources(g, root, g->set.document);
     if (g->s.status && err) *err = g->s.err;
 }
 
@@ -237,8 +237,10 @@ node reader_ref(struct reader *r, struct str ref)
     if (ref.n > address.n) fragment = (struct str) { ref.p + address.n + 1, ref.n - address.n - 1 };
     if (address.n) {
         struct str uri = resolve(g, g->set.resources[to].uri, address);
-        for (to = 0; to < g->set.n_resources; to++)
-            if (str_eq(g->set.resources[to].uri, uri)) break;
+        uint32_t document = g->set.resources[to].document;
+        for (to = document; to < g->set.n_resources; to++)
+            if (g->set.resources[to].document == document && str_eq(g->set.resources[to].uri, uri))
+                break;
     }
     if (to < g->set.n_resources) {
         const struct resource *in = &g->set.resources[to];

@@ -13,18 +13,29 @@ static int hex(char c)
     return c >= '0' && c <= '9' ? c - '0' : c - 'A' + 10;
 }
 
-/* As detok.c shows them. Special tokens are none of it: no text is theirs. */
+bool vocab_is_text(const struct tokenizer *t, uint32_t token)
+{
+    enum token_type type = tokenizer_type(t, (int32_t)token);
+    if (type == TOKEN_BYTE) return true;
+    if (tokenizer_text(t, (int32_t)token).n == 0) return false;
+    return type == TOKEN_NORMAL ||
+           (type == TOKEN_USER_DEFINED && !tokenizer_is_special(t, (int32_t)token));
+}
+
+/* As detok.c shows them; bytes that stand for tags are no text. */
 bool vocab_bytes(const struct tokenizer *t, uint32_t token, char *to, size_t *n)
 {
     struct str s = tokenizer_text(t, (int32_t)token);
     enum token_type type = tokenizer_type(t, (int32_t)token);
+    unsigned byte = tag_byte(t, (int32_t)token);
     *n = 0;
-    if (type == TOKEN_BYTE) {
-        to[(*n)++] = (char)(hex(s.p[3]) << 4 | hex(s.p[4]));
+    if (!byte && !vocab_is_text(t, token)) return false;
+    if (type == TOKEN_BYTE) byte = (unsigned)(hex(s.p[3]) << 4 | hex(s.p[4]));
+    if (type == TOKEN_BYTE && byte >= BYTE_FIRST) return false;
+    if (byte || type == TOKEN_BYTE) {
+        to[(*n)++] = (char)byte;
         return true;
     }
-    if ((type != TOKEN_NORMAL && type != TOKEN_USER_DEFINED) || s.n == 0) return false;
-    if (type == TOKEN_USER_DEFINED && tokenizer_is_special(t, (int32_t)token)) return false;
     for (size_t i = 0; i < s.n;) {
         struct str rest = { s.p + i, s.n - i };
         bool space = type == TOKEN_NORMAL && str_starts(rest, "\xe2\x96\x81");
@@ -309,7 +320,8 @@ enum bz_status vocab_open(struct vocab **out, const struct tokenizer *t, struct 
     v->n_words = (v->n_tokens + 31) / 32;
     for (uint32_t i = 0; i < v->n_tokens && v->n_ends < 8; i++)
         if (tokenizer_is_end(t, (int32_t)i)) v->ends[v->n_ends++] = i;
-    if (!make_tree(v) || !make_free_text(v, LIFT_JSON) || !make_free_text(v, LIFT_PLAIN)) {
+    if (!make_tree(v) || !make_free_text(v, LIFT_JSON) || !make_free_text(v, LIFT_PLAIN) ||
+        !make_free_text(v, LIFT_CALL)) {
         vocab_close(v);
         return fail_memory(err, (uint64_t)v->n_tokens * 64);
     }
@@ -321,7 +333,7 @@ void vocab_close(struct vocab *v)
 {
     if (!v) return;
     trie_free(&v->all);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < N_LIFTS; i++) {
         mem_free(v->text[i].inside);
         mem_free(v->text[i].by_length);
         mem_free(v->text[i].length_at);

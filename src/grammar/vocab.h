@@ -46,11 +46,15 @@ struct vocab {
     uint32_t n_tokens, n_words;
     uint32_t max_bytes, max_chars; /* of a token */
     struct trie all;
-    struct free_text text[3]; /* LIFT_JSON and LIFT_PLAIN */
+    struct free_text text[N_LIFTS]; /* by enum lift: of strings, not of LIFT_RAW and LIFT_BARE */
     uint32_t ends[8], n_ends;
 };
 
-/* The bytes of a token into `to`, as many as its text has; false: it is no text. */
+/* Does a token stand for text? Special tokens do not. */
+bool vocab_is_text(const struct tokenizer *t, uint32_t token);
+
+/* The bytes of a token into `to`, as many as its text has at most; false: it has none. The tags of
+ * text/tags.h have one byte each. */
 bool vocab_bytes(const struct tokenizer *t, uint32_t token, char *to, size_t *n);
 
 #endif

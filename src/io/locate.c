@@ -69,9 +69,11 @@ enum bz_status locate_open(struct located *out, const char *model, const char *r
     struct located l = { 0 };
     struct stat info;
     /* A name with a slash, a dot in front or the usual ending is meant as a path. Then the error of
-     * the file itself is the helpful one. */
+     * the file itself is the helpful one. After a colon the ending is a tag's. */
+    const char *slash = strrchr(model, '/');
+    bool tagged = strchr(slash ? slash : model, ':') != NULL;
     bool is_path = (stat(model, &info) == 0 && S_ISREG(info.st_mode)) || model[0] == '/' ||
-                   model[0] == '.' || str_ends(str_of(model), ".gguf");
+                   model[0] == '.' || (!tagged && str_ends(str_of(model), ".gguf"));
     enum bz_status st =
         is_path ? gguf_open_file(&l.gguf, model, err) : open_from_store(&l, model, root, err);
     if (st) {

@@ -1,229 +1,26 @@
-/* ollama.c - owns the way from a model's name to checked paths of its blobs. Every path is resolved
- * and must end below the resolved root, so a link cannot lead out of the store; only plain files
- * are opened, so a pipe cannot hold us up. Reads only; what GGUF is, it refuses to know.
+/* ollama.c - owns the way from a model's name to checked blobs and texts. Reads only
+ * (ollama_change.c writes); what GGUF is, it refuses to know.
  */
-#define _FILE_OFFSET_BITS 64 /* blobs past 2 GiB on 32-bit systems too */
 #include "io/ollama.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/sha256.h"
+#include "io/ollama_disk.h"
 #include "io/quote.h"
 #include "io/source.h"
 
-#ifndef PATH_MAX
-#define PATH_MAX 4096
-#endif
-
-#define MAX_MANIFEST (16u << 20)
 #define MAX_TEXT     (4u << 20) /* config, params, system, template */
 #define MAX_MESSAGES (16u << 20)
 #define N_NEAR       5 /* names offered when one is not found */
-
-/* --- paths --- */
-
-static enum bz_status join(char out[PATH_MAX], const char *dir, const char *name,
-                           struct bz_err *err)
-{
-    int n = snprintf(out, PATH_MAX, "%s/%s", dir, name);
-    if (n < 0 || n >= PATH_MAX)
-        return fail(err, BZ_ERR_ARGUMENT, "%.200s: the path is too long", dir);
-    return BZ_OK;
-}
-
-/* Resolve links; the result must lie below root, which is resolved itself. */
-static enum bz_status resolve(char out[PATH_MAX], const char *root, const char *path,
-                              struct bz_err *err)
-{
-    if (!realpath(path, out)) {
-        bool absent = errno == ENOENT || errno == ENOTDIR;
-        return fail(err, absent ? BZ_ERR_NOT_FOUND : BZ_ERR_IO, "%s: %s", path, strerror(errno));
-    }
-    size_t n = strlen(root);
-    if (n && root[n - 1] == '/') n--; /* the root may be "/" */
-    if (strncmp(out, root, n) != 0 || out[n] != '/')
-        return fail(err, BZ_ERR_FORMAT, "%s is a link that leads out of the store %s", path, root);
-    return BZ_OK;
-}
-
-/* As resolve, for a plain file; *size may be NULL. */
-static enum bz_status resolve_file(char out[PATH_MAX], uint64_t *size, const char *root,
-                                   const char *path, struct bz_err *err)
-{
-    struct stat info;
-    enum bz_status st = resolve(out, root, path, err);
-    if (st) return st;
-    if (stat(out, &info) != 0) return fail(err, BZ_ERR_IO, "%s: %s", out, strerror(errno));
-    if (!S_ISREG(info.st_mode)) return fail(err, BZ_ERR_NOT_FOUND, "%s is not a plain file", out);
-    if (size) *size = (uint64_t)info.st_size;
-    return BZ_OK;
-}
-
-static bool is_dir(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-static enum bz_status read_small(struct buf *out, const char *path, uint64_t max,
-                                 struct bz_err *err)
-{
-    struct source src;
-    enum bz_status st = source_open_file(&src, path, err);
-    if (st) return st;
-    st = source_read_all(&src, max, out, err);
-    source_close(&src);
-    return st;
-}
-
-/* --- the root --- */
-
-/* A store is a directory with manifests in it. */
-static bool is_store(char real[PATH_MAX], const char *path)
-{
-    char manifests[PATH_MAX];
-    return realpath(path, real) && !join(manifests, real, "manifests", NULL) && is_dir(manifests);
-}
-
-/* Ollama strips space and quotes around the variable, and so do we. False when it is not set. */
-static bool root_from_environment(char out[PATH_MAX])
-{
-    const char *v = getenv("OLLAMA_MODELS");
-    if (!v) return false;
-    v += strspn(v, " \t\r\n\"'");
-    size_t n = strlen(v);
-    while (n && strchr(" \t\r\n\"'", v[n - 1])) n--;
-    if (n == 0 || n >= PATH_MAX) return false;
-    memcpy(out, v, n);
-    out[n] = 0;
-    return true;
-}
-
-enum bz_status ollama_find_root(char **out, const char *wish, struct bz_err *err)
-{
-    static const char service[] = "/usr/share/ollama/.ollama/models";
-    char path[PATH_MAX] = "", real[PATH_MAX];
-    if (wish || root_from_environment(path)) {
-        const char *asked = wish ? wish : path;
-        if (!is_store(real, asked))
-            return fail(err, BZ_ERR_NOT_FOUND,
-                        "%s is not an Ollama store: it has no directory \"manifests\"", asked);
-    } else {
-        const char *home = getenv("HOME");
-        bool found =
-            home && *home && !join(path, home, ".ollama/models", NULL) && is_store(real, path);
-        if (!found && !is_store(real, service))
-            return fail(err, BZ_ERR_NOT_FOUND,
-                        "no Ollama store at %s or %s; set OLLAMA_MODELS to where it is",
-                        *path ? path : "~/.ollama/models", service);
-    }
-    char *copy = mem_copy_str(real, strlen(real));
-    if (!copy) return fail_memory(err, strlen(real));
-    *out = copy;
-    return BZ_OK;
-}
-
-static enum bz_status real_root(char out[PATH_MAX], const char *root, struct bz_err *err)
-{
-    if (is_store(out, root)) return BZ_OK;
-    return fail(err, BZ_ERR_NOT_FOUND,
-                "%s is not an Ollama store: it has no directory \"manifests\"", root);
-}
-
-/* --- walking the manifests --- */
-
-struct walk {
-    const char *root;
-    const struct ollama_name *wish; /* NULL: every name */
-    struct ollama_name name;        /* the parts above the current depth are set */
-    struct ollama_name *names;
-    size_t n, cap;
-};
-
-static enum bz_status keep_name(struct walk *w, struct bz_err *err)
-{
-    if (w->n == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 16;
-        struct ollama_name *p = mem_grow(w->names, cap, sizeof *p);
-        if (!p) return fail_memory(err, cap * sizeof *p);
-        w->names = p;
-        w->cap = cap;
-    }
-    w->names[w->n++] = w->name;
-    return BZ_OK;
-}
-
-/* Directories that cannot be entered, lead outside or have names that no model can have are passed
- * over: a store may hold rubbish beside its models. */
-static enum bz_status walk_dir(struct walk *w, const char *dir, enum ollama_part part,
-                               struct bz_err *err)
-{
-    char real[PATH_MAX], path[PATH_MAX], file[PATH_MAX];
-    if (resolve(real, w->root, dir, NULL)) return BZ_OK;
-    DIR *d = opendir(real);
-    if (!d) return BZ_OK;
-    enum bz_status st = BZ_OK;
-    for (struct dirent *e; !st && (e = readdir(d));) {
-        if (!ollama_name_set(&w->name, part, str_of(e->d_name))) continue;
-        if (w->wish && !ollama_text_same(e->d_name, ollama_name_part(w->wish, part))) continue;
-        if (join(path, real, e->d_name, NULL)) continue;
-        if (part < OLLAMA_TAG) st = walk_dir(w, path, part + 1, err);
-        else if (!resolve_file(file, NULL, w->root, path, NULL)) st = keep_name(w, err);
-    }
-    closedir(d);
-    return st;
-}
-
-static int by_short_name(const void *a, const void *b)
-{
-    char x[OLLAMA_MAX_NAME], y[OLLAMA_MAX_NAME];
-    ollama_short_name(a, x);
-    ollama_short_name(b, y);
-    return strcmp(x, y);
-}
-
-/* Names in the store, sorted; all of them, or those that match `wish` but for letter case. The
- * caller frees *out. */
-static enum bz_status find_names(struct ollama_name **out, size_t *n, const char *root,
-                                 const struct ollama_name *wish, struct bz_err *err)
-{
-    char manifests[PATH_MAX];
-    struct walk w = { .root = root, .wish = wish };
-    enum bz_status st = join(manifests, root, "manifests", err);
-    if (!st) st = walk_dir(&w, manifests, OLLAMA_HOST, err);
-    if (st) {
-        mem_free(w.names);
-        return st;
-    }
-    if (w.n) qsort(w.names, w.n, sizeof *w.names, by_short_name);
-    *out = w.names;
-    *n = w.n;
-    return BZ_OK;
-}
-
-/* The manifest's resolved path, for a name in exactly this case. */
-static enum bz_status manifest_path(char out[PATH_MAX], const char *root,
-                                    const struct ollama_name *n, struct bz_err *err)
-{
-    char path[PATH_MAX];
-    int k = snprintf(path, sizeof path, "%s/manifests/%s/%s/%s/%s", root, n->host, n->space,
-                     n->model, n->tag);
-    if (k < 0 || (size_t)k >= sizeof path)
-        return fail(err, BZ_ERR_ARGUMENT, "%.200s: the path is too long", root);
-    return resolve_file(out, NULL, root, path, err);
-}
 
 static enum bz_status read_manifest(struct ollama_manifest *out, const char *path, struct arena *a,
                                     struct bz_err *err)
 {
     struct buf text = { 0 };
-    enum bz_status st = read_small(&text, path, MAX_MANIFEST, err);
+    enum bz_status st = disk_read(&text, path, MAX_MANIFEST, err);
     if (!st) st = ollama_parse_manifest(out, buf_str(&text), a, err);
     buf_free(&text);
     return st;
@@ -237,7 +34,7 @@ static enum bz_status list_one(struct ollama_list *l, const char *root,
     char path[PATH_MAX];
     struct arena a = { 0 };
     struct ollama_manifest m;
-    enum bz_status st = manifest_path(path, root, name, err);
+    enum bz_status st = disk_manifest_path(path, root, name, err);
     if (!st) st = read_manifest(&m, path, &a, err);
     if (!st) {
         struct ollama_entry *e = &l->entries[l->n++];
@@ -260,8 +57,8 @@ enum bz_status ollama_list(struct ollama_list *out, const char *root, struct bz_
     struct ollama_name *names = NULL;
     struct ollama_list l = { 0 };
     size_t n = 0;
-    enum bz_status st = real_root(real, root, err);
-    if (!st) st = find_names(&names, &n, real, NULL, err);
+    enum bz_status st = disk_root(real, root, err);
+    if (!st) st = disk_names(&names, &n, real, NULL, err);
     if (!st) {
         l.entries = mem_alloc(n, sizeof *l.entries);
         if (!l.entries) st = fail_memory(err, n * sizeof *l.entries);
@@ -328,7 +125,7 @@ static enum bz_status fail_no_model(const char *root, const char *asked,
     struct ollama_name *names = NULL;
     struct buf text = { 0 };
     size_t n = 0;
-    enum bz_status st = find_names(&names, &n, root, NULL, err);
+    enum bz_status st = disk_names(&names, &n, root, NULL, err);
     if (st) return st;
     size_t shown = move_near_first(names, n, wish);
     for (size_t i = 0; i < shown; i++) {
@@ -347,22 +144,22 @@ static enum bz_status fail_no_model(const char *root, const char *asked,
 }
 
 /* The path of the manifest, and the name in the store's own case. */
-static enum bz_status find_manifest(char path[PATH_MAX], struct ollama_name *name, const char *root,
-                                    const char *asked, struct bz_err *err)
+enum bz_status ollama_find(char path[PATH_MAX], struct ollama_name *name, const char *root,
+                           const char *asked, struct bz_err *err)
 {
     enum bz_status st = ollama_parse_name(name, str_of(asked), err);
     if (st) return st;
-    st = manifest_path(path, root, name, err);
+    st = disk_manifest_path(path, root, name, err);
     if (st != BZ_ERR_NOT_FOUND) return st;
     struct ollama_name *names = NULL;
     size_t n = 0;
-    st = find_names(&names, &n, root, name, err);
+    st = disk_names(&names, &n, root, name, err);
     if (st) return st;
     if (n == 0) {
         st = fail_no_model(root, asked, name, err);
     } else {
         *name = names[0];
-        st = manifest_path(path, root, name, err);
+        st = disk_manifest_path(path, root, name, err);
     }
     mem_free(names);
     return st;
@@ -378,7 +175,7 @@ static enum bz_status find_blob(struct ollama_layer *l, const char *root, struct
     int n = snprintf(path, sizeof path, "%s/blobs/sha256-%s", root, l->digest);
     if (n < 0 || (size_t)n >= sizeof path)
         return fail(err, BZ_ERR_ARGUMENT, "%.200s: the path is too long", root);
-    enum bz_status st = resolve_file(real, &size, root, path, err);
+    enum bz_status st = disk_resolve_file(real, &size, root, path, err);
     if (st == BZ_ERR_NOT_FOUND)
         return fail(err, st, "blob sha256-%.12s... is missing from %s; pull the model again",
                     l->digest, root);
@@ -407,7 +204,7 @@ static enum bz_status read_layer_text(struct str *out, struct ollama_model *m,
     struct buf text = { 0 };
     *out = (struct str) { NULL, 0 };
     if (!l) return BZ_OK;
-    enum bz_status st = read_small(&text, l->path, max, err);
+    enum bz_status st = disk_read(&text, l->path, max, err);
     if (!st) {
         out->p = arena_copy_str(&m->arena, text.data, text.n);
         out->n = text.n;
@@ -450,8 +247,8 @@ enum bz_status ollama_open(struct ollama_model *out, const char *root, const cha
 {
     char real[PATH_MAX], path[PATH_MAX], short_name[OLLAMA_MAX_NAME];
     struct ollama_model m = { 0 };
-    enum bz_status st = real_root(real, root, err);
-    if (!st) st = find_manifest(path, &m.name, real, name, err);
+    enum bz_status st = disk_root(real, root, err);
+    if (!st) st = ollama_find(path, &m.name, real, name, err);
     if (st) return st;
     st = read_manifest(&m.manifest, path, &m.arena, err);
     for (size_t i = 0; !st && i < m.manifest.n_layers; i++)

@@ -1,11 +1,12 @@
-/* ollama.h - Ollama's store of models, read and never written.
+/* ollama.h - Ollama's store of models.
  *
  *     <root>/manifests/<host>/<namespace>/<model>/<tag>    JSON: which blobs make up a model
  *     <root>/blobs/sha256-<64 hex>                         their bytes
  *
- * Three parts: ollama_name.c (names) and ollama_manifest.c (JSON) know no files at all, so a
- * browser that was handed a directory can use them; ollama.c walks the disk. Nothing that a name, a
- * manifest or a symbolic link says can reach a file outside the root.
+ * ollama_name.c (names) and ollama_manifest.c (JSON) know no files at all, so a browser that was
+ * handed a directory can use them; ollama_disk.c walks the disk, ollama.c opens models, and
+ * ollama_change.c copies and deletes them. Nothing that a name, a manifest or a symbolic link says
+ * can reach a file outside the root.
  */
 #ifndef BEZEL_IO_OLLAMA_H
 #define BEZEL_IO_OLLAMA_H
@@ -82,6 +83,21 @@ enum bz_status ollama_parse_manifest(struct ollama_manifest *out, struct str jso
 /* The i-th layer of a kind, or NULL. */
 const struct ollama_layer *ollama_layer_at(const struct ollama_manifest *m, enum ollama_kind kind,
                                            size_t i);
+
+/* A blob that a manifest names, of whatever kind its layer is. */
+struct ollama_blob {
+    char digest[65]; /* in small letters */
+    uint64_t size;
+};
+
+struct ollama_blobs {
+    struct ollama_blob *v;
+    size_t n;
+};
+
+/* Those of every layer and of the config: also of kinds that nobody here reads. */
+enum bz_status ollama_parse_blobs(struct ollama_blobs *out, struct str json, struct arena *a,
+                                  struct bz_err *err);
 
 /* Absent members are empty with p == NULL. */
 struct ollama_config {
@@ -160,6 +176,17 @@ struct ollama_model {
 enum bz_status ollama_open(struct ollama_model *out, const char *root, const char *name,
                            struct bz_err *err);
 void ollama_close(struct ollama_model *m);
+
+/* --- changing the store ---
+ *
+ * One change at a time: under <root>/partial/manifests.lock, which `npx bezel` and the server keep
+ * too. A lock that nobody has touched for a while was left by a process that is gone. */
+
+/* The model `from` under another name too, in place of what has that name. */
+enum bz_status ollama_copy(const char *root, const char *from, const char *to, struct bz_err *err);
+
+/* Delete a model, and its blobs that no other model has. Refused while a pull needs one of them. */
+enum bz_status ollama_remove(const char *root, const char *name, struct bz_err *err);
 
 /* Called with the bytes done so far; false cancels. */
 typedef bool (*ollama_progress)(void *ctx, uint64_t done, uint64_t total);

@@ -128,6 +128,36 @@ enum bz_status ollama_parse_manifest(struct ollama_manifest *out, struct str jso
     return st;
 }
 
+static enum bz_status read_blob(struct ollama_blobs *blobs, const struct json *j,
+                                struct bz_err *err)
+{
+    struct ollama_blob *b = &blobs->v[blobs->n];
+    if (!read_digest(b->digest, json_get_str(j, "digest")) || !read_size(j, &b->size))
+        return fail(err, BZ_ERR_FORMAT, "a layer of the manifest has no sha256 digest or no size");
+    for (char *c = b->digest; *c; c++)
+        if (*c >= 'A' && *c <= 'F') *c = (char)(*c - 'A' + 'a');
+    blobs->n++;
+    return BZ_OK;
+}
+
+enum bz_status ollama_parse_blobs(struct ollama_blobs *out, struct str json, struct arena *a,
+                                  struct bz_err *err)
+{
+    struct json *root;
+    enum bz_status st = parse_as(&root, JSON_OBJECT, "manifest", json, a, err);
+    if (st) return st;
+    const struct json *layers = json_get(root, "layers"), *config = json_get(root, "config");
+    if (!layers || layers->type != JSON_ARRAY || layers->n > MAX_KEPT)
+        return fail(err, BZ_ERR_FORMAT, "the manifest has no list of layers, or a very long one");
+    struct ollama_blobs blobs = { .v = arena_alloc(a, layers->n + 1, sizeof *blobs.v) };
+    if (!blobs.v) return fail_memory(err, (layers->n + 1) * sizeof *blobs.v);
+    for (const struct json *j = layers->child; j && !st; j = j->next)
+        st = read_blob(&blobs, j, err);
+    if (!st && json_get_str(config, "digest").n) st = read_blob(&blobs, config, err);
+    if (!st) *out = blobs;
+    return st;
+}
+
 const struct ollama_layer *ollama_layer_at(const struct ollama_manifest *m, enum ollama_kind kind,
                                            size_t i)
 {

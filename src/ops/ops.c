@@ -10,6 +10,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+bool run_goes_on(struct run *r)
+{
+    if (r->status == BZ_OK && r->go_on && !r->go_on(r->go_on_ctx))
+        run_fail(r, BZ_ERR_CANCELLED, "stopped on request");
+    return r->status == BZ_OK;
+}
+
 void run_fail(struct run *r, enum bz_status st, const char *fmt, ...)
 {
     if (r->status) return;

@@ -251,14 +251,19 @@ struct run {
     const struct backend *be;
     enum bz_status status; /* the first error; ops after it do nothing */
     struct bz_err err;
-    bool canvas; /* a step of a canvas: adapters may act there alone, or not there */
-    tap_fn tap;  /* may be NULL */
+    bool canvas;              /* a step of a canvas: adapters may act there alone, or not there */
+    bool (*go_on)(void *ctx); /* may be NULL: see run_goes_on */
+    void *go_on_ctx;
+    tap_fn tap; /* may be NULL */
     void *tap_ctx;
 };
 
 /* Record the first error of a run. */
 __attribute__((format(printf, 3, 4))) void run_fail(struct run *r, enum bz_status st,
                                                     const char *fmt, ...);
+
+/* Between parts of a run: is more of it wanted? Else the run has failed with BZ_ERR_CANCELLED. */
+bool run_goes_on(struct run *r);
 
 static inline bool weight_exists(const struct weight *w)
 {

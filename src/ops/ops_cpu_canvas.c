@@ -82,6 +82,7 @@ void cpu_canvas_head(struct run *r, struct tensor *soft, struct tensor *entropy,
         rows.rows = p.z.rows = n;
         rows.mem = row_f32(x, at);
         r->be->linear(r, &p.z, &rows, h->head);
+        if (!run_goes_on(r)) break;
         for (uint32_t t = 0; t < n && !r->status; t++)
             cpu_canvas_picks(h, row_f32(&p.z, t), at + t, row_f32(entropy, at + t),
                              (int32_t *)picks->mem + 2 * (at + t));

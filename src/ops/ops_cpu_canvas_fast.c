@@ -73,9 +73,10 @@ static void canvas_head(struct run *r, struct tensor *soft, struct tensor *entro
         rows.rows = p.z.rows = n;
         rows.mem = row_f32(x, p.at);
         r->be->linear(r, &p.z, &rows, h->head);
-        if (r->status) return;
+        if (!run_goes_on(r)) return; /* each half takes a second where the vocabulary is large */
         pool_run(c->pool, picks_task, &p, n);
         pool_run(c->pool, soft_task, &p, (n + TASK_ROWS - 1) / TASK_ROWS);
+        if (!run_goes_on(r)) return;
         cpu_collect(r);
     }
 }

@@ -218,6 +218,7 @@ void tape_run(struct tape *t, struct run *r, uint32_t pos)
     for (struct node *n = t->nodes; n && r->status == BZ_OK; n = n->next) {
         const struct group *g = n->group;
         if (g->place != n) continue;
+        if (!run_goes_on(r)) return;
         if (r->be->label) r->be->label(r->be->ctx, g);
         if (g->run) g->run(r, g, pos);
         else run_node(r, n, t->eps, pos);

@@ -41,13 +41,21 @@ enum bz_status chat_render(struct marked *out, const struct json *messages,
                            struct bz_err *err);
 
 /* What the parser reports, in order. Text is valid during the callback only. */
-enum chat_event { CHAT_CONTENT, CHAT_REASONING, CHAT_TOOL_CALL };
+enum chat_event {
+    CHAT_CONTENT,
+    CHAT_REASONING,
+    CHAT_TOOL_CALL,     /* a whole call */
+    CHAT_CALL_BEGIN,    /* a call of a constrained answer, whose arguments follow in pieces */
+    CHAT_CALL_ARGUMENTS /* the next piece */
+};
 
 struct chat_sink {
     void *ctx;
     /* CONTENT, REASONING: `text` is the next piece, whole code points of valid UTF-8. TOOL_CALL:
      * `name`, and `text` is the arguments as a compact JSON object. A call that stays unreadable
-     * after all repairs is reported as CONTENT, its tags included, so that nothing is lost. */
+     * after all repairs is reported as CONTENT, its tags included, so that nothing is lost.
+     * CALL_BEGIN: `name`. CALL_ARGUMENTS: `text` is a piece of the object; joined they are what
+     * TOOL_CALL has, unless the answer ends inside the call. */
     void (*event)(void *ctx, enum chat_event e, struct str name, struct str text);
 };
 
@@ -57,6 +65,10 @@ struct chat_parser_options {
     bool thinking;            /* report reasoning (else it is dropped) */
     bool starts_in_thought;   /* the prompt already opened the thinking channel */
     const struct json *tools; /* for repairs that need a property's type; may be NULL; borrowed */
+    /* The answer keeps to a constraint (grammar/constraint.h): calls need no repairs and are
+     * reported piece by piece, content keeps its leading space, and text may spell tags. So each
+     * feed must be the text of one token: a tag is a token of its own. */
+    bool constrained;
 };
 
 /* The events joined together do not depend on how the text was cut into feeds, which may split

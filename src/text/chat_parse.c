@@ -10,13 +10,15 @@
  * dropped; so whitespace is held back until it is known what follows, as is the beginning of a tag.
  * Everything else leaves at once. A stray <tool_call|> or <|tool_response> after a call is noise.
  *
- * Knows no tokens: the caller stops at the end-of-turn ids.
+ * The text of a constrained answer has its tags as bytes (tags.h), and its calls leave piece by
+ * piece. The caller stops at the end-of-turn ids.
  */
 #include "text/chat.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "text/chat_parts.h"
+#include "text/tags.h"
 
 enum state { CONTENT, THINKING, CALL, AFTER_CALL };
 
@@ -33,7 +35,25 @@ struct chat_parser {
     size_t pos;    /* safe..pos has been looked at and is held back */
     char bytes[4]; /* the beginning of a code point */
     size_t n_bytes;
+    /* Of a constrained answer. */
+    bool named; /* CALL: its beginning was reported */
+    struct call_json arguments;
+    struct buf piece;
 };
+
+static bool is_tag(char c)
+{
+    return (unsigned char)c >= BYTE_FIRST;
+}
+
+/* A tag as the text has it. */
+static const char *spell(const struct chat_parser *p, enum tag_byte tag)
+{
+    static const char *const texts[] = { TAG_CALL_OPEN,  TAG_CALL_CLOSE,  TAG_QUOTE,
+                                         TAG_THINK_OPEN, TAG_THINK_CLOSE, TAG_ANSWER_OPEN };
+    static const char *const bytes[] = { "\xf8", "\xf9", "\xfa", "\xfb", "\xfc", "\xfd" };
+    return (p->opt.constrained ? bytes : texts)[tag - BYTE_FIRST];
+}
 
 static struct str from(const struct chat_parser *p, size_t at)
 {
@@ -46,12 +66,24 @@ static void enter(struct chat_parser *p, enum state state, size_t at)
     p->start = p->safe = p->pos = at;
 }
 
+static void report(struct chat_parser *p, enum chat_event e, struct str text)
+{
+    if (text.n) p->sink.event(p->sink.ctx, e, (struct str) { NULL, 0 }, text);
+}
+
+/* Tags that mean nothing here are text. */
 static void emit(struct chat_parser *p, enum chat_event e, size_t until)
 {
-    struct str text = { p->text.data + p->start, until - p->start };
+    size_t from = p->start, at = from;
     p->start = until;
-    if (!text.n || (e == CHAT_REASONING && !p->opt.thinking)) return;
-    p->sink.event(p->sink.ctx, e, (struct str) { NULL, 0 }, text);
+    if (e == CHAT_REASONING && !p->opt.thinking) return;
+    for (; at < until; at++) {
+        if (!is_tag(p->text.data[at])) continue;
+        report(p, e, (struct str) { p->text.data + from, at - from });
+        report(p, e, special_text(tag_special((unsigned char)p->text.data[at])));
+        from = at + 1;
+    }
+    report(p, e, (struct str) { p->text.data + from, until - from });
 }
 
 /* s is the beginning of tag, but not all of it. */
@@ -62,16 +94,16 @@ static bool is_partial(struct str s, const char *tag)
 
 /* Look for a tag from pos on. Found: its index, pos at it, safe behind the last character before it
  * that is not whitespace. Not found: n_tags, with pos at the end or at a partial tag. */
-static size_t scan(struct chat_parser *p, const char *const *tags, size_t n_tags, bool ending)
+static size_t scan(struct chat_parser *p, const enum tag_byte *tags, size_t n_tags, bool ending)
 {
     while (p->pos < p->text.n) {
         struct str s = from(p, p->pos);
-        for (size_t i = 0; *s.p == '<' && i < n_tags; i++) {
-            if (str_starts(s, tags[i])) return i;
-            if (!ending && is_partial(s, tags[i])) return n_tags;
+        for (size_t i = 0; (*s.p == '<' || is_tag(*s.p)) && i < n_tags; i++) {
+            if (str_starts(s, spell(p, tags[i]))) return i;
+            if (!ending && is_partial(s, spell(p, tags[i]))) return n_tags;
         }
         size_t space = chat_space_first(s);
-        p->pos += space ? space : utf8_len((unsigned char)*s.p);
+        p->pos += space ? space : is_tag(*s.p) ? 1 : utf8_len((unsigned char)*s.p);
         if (!space) p->safe = p->pos;
     }
     return n_tags;
@@ -81,7 +113,7 @@ static size_t scan(struct chat_parser *p, const char *const *tags, size_t n_tags
 
 static bool step_content(struct chat_parser *p, bool ending)
 {
-    static const char *const tags[] = { TAG_THINK_OPEN, TAG_CALL_OPEN };
+    static const enum tag_byte tags[] = { BYTE_CHANNEL, BYTE_CALL };
     if (p->skip_space) {
         enter(p, CONTENT, p->text.n - chat_trim_left(from(p, p->start)).n);
         if (p->start == p->text.n) return false;
@@ -91,20 +123,21 @@ static bool step_content(struct chat_parser *p, bool ending)
     emit(p, CHAT_CONTENT, ending && tag == 2 ? p->text.n : p->safe);
     if (tag == 2) return false;
     p->name_due = tag == 0;
-    enter(p, tag == 0 ? THINKING : CALL, p->pos + strlen(tags[tag]));
+    enter(p, tag == 0 ? THINKING : CALL, p->pos + strlen(spell(p, tags[tag])));
     return true;
 }
 
 /* Drop "thought\n". A block that has only the name is empty too. False: wait for more text. */
 static bool skip_channel_name(struct chat_parser *p, bool ending)
 {
-    struct str s = from(p, p->start);
-    bool partial =
-        is_partial(s, TAG_THINK_NAME "\n") || is_partial(s, TAG_THINK_NAME TAG_THINK_CLOSE);
+    struct str s = from(p, p->start), rest = { s.p + strlen(TAG_THINK_NAME), 0 };
+    bool partial = is_partial(s, TAG_THINK_NAME), named = str_starts(s, TAG_THINK_NAME);
+    if (named) rest.n = s.n - strlen(TAG_THINK_NAME);
+    if (named) partial = is_partial(rest, "\n") || is_partial(rest, spell(p, BYTE_CHANNEL_END));
     if (partial && !ending) return false;
     size_t n = 0;
-    if (str_starts(s, TAG_THINK_NAME "\n")) n = strlen(TAG_THINK_NAME "\n");
-    else if (str_starts(s, TAG_THINK_NAME TAG_THINK_CLOSE) || str_is(s, TAG_THINK_NAME))
+    if (named && str_starts(rest, "\n")) n = strlen(TAG_THINK_NAME "\n");
+    else if (named && (!rest.n || str_starts(rest, spell(p, BYTE_CHANNEL_END))))
         n = strlen(TAG_THINK_NAME);
     enter(p, THINKING, p->start + n);
     p->name_due = false;
@@ -113,13 +146,13 @@ static bool skip_channel_name(struct chat_parser *p, bool ending)
 
 static bool step_thinking(struct chat_parser *p, bool ending)
 {
-    static const char *const tags[] = { TAG_THINK_CLOSE };
+    static const enum tag_byte tags[] = { BYTE_CHANNEL_END };
     if (p->name_due && !skip_channel_name(p, ending)) return false;
     size_t tag = scan(p, tags, 1, ending);
     emit(p, CHAT_REASONING, ending && tag == 1 ? p->text.n : p->safe);
     if (tag == 1) return false;
-    p->skip_space = true;
-    enter(p, CONTENT, p->pos + strlen(TAG_THINK_CLOSE));
+    p->skip_space = !p->opt.constrained;
+    enter(p, CONTENT, p->pos + strlen(spell(p, BYTE_CHANNEL_END)));
     return true;
 }
 
@@ -139,9 +172,48 @@ static void report_call(struct chat_parser *p, size_t end, size_t until)
     buf_free(&args);
 }
 
+/* `call:NAME` in start..end, behind which the arguments begin. False: it is none. */
+static bool begin_call(struct chat_parser *p, size_t end)
+{
+    struct str s = { p->text.data + p->start, end - p->start };
+    if (!str_starts(s, "call:")) return false;
+    struct str name = { s.p + strlen("call:"), s.n - strlen("call:") };
+    p->sink.event(p->sink.ctx, CHAT_CALL_BEGIN, name, (struct str) { NULL, 0 });
+    p->named = true;
+    p->arguments = (struct call_json) { 0 };
+    enter(p, CALL, end);
+    return true;
+}
+
+/* A call of a constrained answer, as far as it is there. What cannot be one is text. */
+static bool step_constrained_call(struct chat_parser *p, bool ending)
+{
+    struct str s = from(p, p->start);
+    const char *brace = s.n ? memchr(s.p, '{', s.n) : NULL;
+    const char *close = s.n ? memchr(s.p, BYTE_CALL_END, s.n) : NULL;
+    if (!p->named && brace && !(close && close < brace))
+        begin_call(p, (size_t)(brace - p->text.data));
+    if (!p->named && !close && !ending) return false;
+    size_t end = close ? (size_t)(close - p->text.data) : p->text.n, until = end + (close != NULL);
+    if (p->named) {
+        p->piece.n = 0;
+        call_json_put(&p->arguments, (struct str) { p->text.data + p->start, end - p->start },
+                      &p->piece);
+        report(p, CHAT_CALL_ARGUMENTS, buf_str(&p->piece));
+        p->text.failed |= p->piece.failed;
+    } else {
+        report(p, CHAT_CONTENT, str_of(TAG_CALL_OPEN));
+        emit(p, CHAT_CONTENT, until);
+    }
+    enter(p, close ? AFTER_CALL : CALL, until);
+    p->named &= !close;
+    return close != NULL;
+}
+
 static bool step_call(struct chat_parser *p, bool ending)
 {
-    static const char *const tags[] = { TAG_CALL_CLOSE };
+    static const enum tag_byte tags[] = { BYTE_CALL_END };
+    if (p->opt.constrained) return step_constrained_call(p, ending);
     size_t tag = scan(p, tags, 1, ending);
     if (tag == 1 && !ending) return false;
     size_t until = p->pos + (tag == 0 ? strlen(TAG_CALL_CLOSE) : 0);
@@ -152,15 +224,16 @@ static bool step_call(struct chat_parser *p, bool ending)
 
 static bool step_after_call(struct chat_parser *p, bool ending)
 {
+    const char *close = spell(p, BYTE_CALL_END), *answer = spell(p, BYTE_RESPONSE);
     for (;;) {
         struct str s = chat_trim_left(from(p, p->start));
         enter(p, AFTER_CALL, p->text.n - s.n);
-        if (str_starts(s, TAG_CALL_CLOSE)) {
-            p->start += strlen(TAG_CALL_CLOSE);
-        } else if (str_starts(s, TAG_ANSWER_OPEN)) {
-            p->start += strlen(TAG_ANSWER_OPEN);
+        if (str_starts(s, close)) {
+            p->start += strlen(close);
+        } else if (str_starts(s, answer)) {
+            p->start += strlen(answer);
         } else {
-            bool partial = is_partial(s, TAG_CALL_CLOSE) || is_partial(s, TAG_ANSWER_OPEN);
+            bool partial = is_partial(s, close) || is_partial(s, answer);
             if (!s.n || (partial && !ending)) return false;
             enter(p, CONTENT, p->start);
             return true;
@@ -216,15 +289,29 @@ enum bz_status chat_parser_open(struct chat_parser **out, struct chat_parser_opt
     return BZ_OK;
 }
 
-enum bz_status chat_parser_feed(struct chat_parser *p, struct str text, struct bz_err *err)
+static enum bz_status status_of(const struct chat_parser *p, struct bz_err *err)
 {
-    if (p->ended) return fail(err, BZ_ERR_ARGUMENT, "text was fed to a chat parser after its end");
+    return p->text.failed ? fail_memory(err, p->text.cap) : BZ_OK;
+}
+
+static void put_text(struct chat_parser *p, struct str text)
+{
     for (size_t i = 0; i < text.n; i++) {
         p->bytes[p->n_bytes++] = text.p[i];
         while (is_decidable(p)) take_code_point(p);
     }
+}
+
+enum bz_status chat_parser_feed(struct chat_parser *p, struct str text, struct bz_err *err)
+{
+    if (p->ended) return fail(err, BZ_ERR_ARGUMENT, "text was fed to a chat parser after its end");
+    unsigned tag = p->opt.constrained ? tag_at_end(text) : 0;
+    if (tag) text.n -= special_text(tag_special(tag)).n;
+    put_text(p, text);
+    while (tag && p->n_bytes) take_code_point(p);
+    if (tag) buf_putc(&p->text, (char)tag);
     if (p->text.n) advance(p, false);
-    return p->text.failed ? fail_memory(err, p->text.cap) : BZ_OK;
+    return status_of(p, err);
 }
 
 enum bz_status chat_parser_end(struct chat_parser *p, struct bz_err *err)
@@ -233,12 +320,13 @@ enum bz_status chat_parser_end(struct chat_parser *p, struct bz_err *err)
     p->ended = true;
     buf_put(&p->text, "", 0);
     advance(p, true);
-    return p->text.failed ? fail_memory(err, p->text.cap) : BZ_OK;
+    return status_of(p, err);
 }
 
 void chat_parser_close(struct chat_parser *p)
 {
     if (!p) return;
     buf_free(&p->text);
+    buf_free(&p->piece);
     mem_free(p);
 }

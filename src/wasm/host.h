@@ -64,6 +64,13 @@ enum reserve {
     RESERVE_REST, /* prompts of other lengths, and long histories: no step waits for their tests */
 };
 
+/* What may come next of a text. */
+enum next_kind {
+    NEXT_SAME,   /* it is drawn from the same tokens as the one before; from all, to begin with */
+    NEXT_OTHERS, /* it is drawn from others */
+    NEXT_FORCED, /* tokens that are known: nothing is drawn */
+};
+
 /* An adapter as a file. */
 enum adapter_file { ADAPTER_GGUF, ADAPTER_SAFETENSORS, ADAPTER_CONFIG };
 

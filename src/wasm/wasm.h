@@ -28,12 +28,10 @@ int32_t wasm_give_text(struct buf *b);
 /* Remember st; true when it is a failure. */
 bool wasm_failed(enum bz_status st);
 
-/* JSON of generation options over the defaults in *o; texts live in `a`. */
-enum bz_status wasm_read_options(struct bz_generate_options *o, const bz_engine *e, struct str text,
-                                 struct arena *a);
-
-/* Has a mask as many words as the session's vocabulary needs? */
-enum bz_status wasm_check_mask(const bz_session *s, uint32_t n);
+/* JSON of generation options over the defaults in *o; texts live in `a`. *constraint: the text of
+ * one, or p == NULL; the caller opens it. */
+enum bz_status wasm_read_options(struct bz_generate_options *o, struct str *constraint,
+                                 const bz_engine *e, struct str text, struct arena *a);
 
 /* Options: members of a JSON object that may be absent. False: it is not there or not a number. */
 bool json_f32(const struct json *j, const char *key, float *out);

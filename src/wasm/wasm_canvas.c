@@ -17,11 +17,11 @@ static enum bz_status read_list(const int32_t **out, size_t *n_canvases, const s
                                 const char *what, uint32_t n_canvas, struct arena *a)
 {
     if (!list) return BZ_OK;
-    if (list->type != JSON_ARRAY || list->n == 0 || list->n % n_canvas)
+    if (list->type != JSON_ARRAY || list->n % n_canvas)
         return fail(&wasm_err, BZ_ERR_ARGUMENT,
                     "\"%s\" is a list of numbers, %u for each canvas of this model", what,
                     n_canvas);
-    int32_t *ids = arena_alloc(a, list->n, sizeof *ids);
+    int32_t *ids = arena_alloc(a, list->n + 1, sizeof *ids); /* of none too: it is a list */
     if (!ids) return fail_memory(&wasm_err, list->n * sizeof *ids);
     size_t n = 0;
     for (const struct json *j = list->child; j; j = j->next) {
@@ -43,7 +43,7 @@ static enum bz_status read_start(struct bz_diffusion *d, const struct json *j, u
     enum bz_status st = read_list(&d->canvas, &n, json_get(j, "canvas"), "canvas", n_canvas, a);
     if (st == BZ_OK) st = read_list(&stays, &n_stays, json_get(j, "fixed"), "fixed", n_canvas, a);
     if (st) return st;
-    if (n > 1 || n_stays > 1)
+    if ((d->canvas && n != 1) || (stays && n_stays != 1))
         return fail(&wasm_err, BZ_ERR_ARGUMENT, "\"canvas\" and \"fixed\" are of one canvas");
     if (!stays) return BZ_OK;
     bool *fixed = arena_alloc(a, n_canvas, sizeof *fixed);

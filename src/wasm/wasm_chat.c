@@ -10,19 +10,26 @@ struct wasm_chat {
 };
 
 /* An event: {"content": "..."}, {"reasoning": "..."}, or {"name": "...", "arguments": "..."}, where
- * the arguments are a JSON object as text. */
+ * the arguments are a JSON object as text. Of a constrained answer {"name"} is a call that begins,
+ * and {"arguments"} the next piece of its object. */
 static void put_event(void *ctx, enum chat_event e, struct str name, struct str text)
 {
     struct buf *b = ctx;
-    buf_putc(b, b->n ? ',' : '[');
-    if (e == CHAT_TOOL_CALL) {
-        buf_puts(b, "{\"name\":");
+    static const char *const keys[] = {
+        [CHAT_CONTENT] = "\"content\":",
+        [CHAT_REASONING] = "\"reasoning\":",
+        [CHAT_TOOL_CALL] = ",\"arguments\":",
+        [CHAT_CALL_ARGUMENTS] = "\"arguments\":",
+    };
+    buf_puts(b, b->n ? ",{" : "[{");
+    if (e == CHAT_TOOL_CALL || e == CHAT_CALL_BEGIN) {
+        buf_puts(b, "\"name\":");
         json_put_string(b, name);
-        buf_puts(b, ",\"arguments\":");
-    } else {
-        buf_puts(b, e == CHAT_REASONING ? "{\"reasoning\":" : "{\"content\":");
     }
-    json_put_string(b, text);
+    if (e != CHAT_CALL_BEGIN) {
+        buf_puts(b, keys[e]);
+        json_put_string(b, text);
+    }
     buf_putc(b, '}');
 }
 
@@ -47,7 +54,8 @@ EXPORT(struct wasm_chat *, bz_wasm_chat_open, const char *text, uint32_t n)
     if (st == BZ_OK) {
         struct chat_parser_options o = { .thinking = json_flag(j, "thinking"),
                                          .starts_in_thought = json_flag(j, "starts_in_thought"),
-                                         .tools = json_get(j, "tools") };
+                                         .tools = json_get(j, "tools"),
+                                         .constrained = json_flag(j, "constrained") };
         struct chat_sink sink = { &w->events, put_event };
         st = chat_parser_open(&w->parser, o, sink, &wasm_err);
     }

@@ -10,7 +10,8 @@ struct wasm_generation {
     struct bz_generate_options options;
     bz_session *session;
     struct arena arena; /* stop strings, biases, a canvas */
-    uint32_t *mask;     /* of the next draws, or NULL */
+    uint32_t *mask;     /* of a constraint: which tokens the last look found */
+    uint32_t n_mask;    /* words of it; 0: it found none yet */
 };
 
 /* The canvas of a diffusion model, from "diffusion" of the options; absent members have the model's

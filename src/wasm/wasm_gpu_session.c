@@ -5,7 +5,7 @@
  * queued for writing by a call of their own, right before the submit. So sessions can take turns on
  * one device.
  */
-#include "wasm/wasm.h"
+#include "wasm/wasm_generation.h"
 
 #include "base/mem.h"
 #include "gpu/draw.h"
@@ -25,22 +25,21 @@ EXPORT(void, bz_wasm_gpu_draw_close, struct gpu_draw *d)
     mem_free(d);
 }
 
-EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n,
-       const uint32_t *mask, uint32_t n_mask)
+EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char *text, uint32_t n)
 {
     struct arena arena = { 0 };
     struct bz_generate_options o = bz_generate_defaults(s->engine);
     struct gpu_draw *d = mem_alloc(1, sizeof *d);
-    size_t n_suppress;
-    const int32_t *suppress = tokenizer_suppressed(s->engine->tokenizer, &n_suppress);
-    enum bz_status st = d ? wasm_read_options(&o, s->engine, (struct str) { text, n }, &arena)
+    struct str constraint = { 0 }, json = { text, n };
+    struct gpu_draw_options how = { .n_ctx = s->kv.n_ctx,
+                                    .n_vocab = s->engine->model.config.n_vocab };
+    enum bz_status st = d ? wasm_read_options(&o, &constraint, s->engine, json, &arena)
                           : fail_memory(&wasm_err, sizeof *d);
-    if (st == BZ_OK && n_mask) st = wasm_check_mask(s, n_mask);
-    o.sampling.mask = n_mask ? mask : NULL;
     if (st == BZ_OK) st = sampling_check(&o.sampling, &wasm_err);
-    if (st == BZ_OK)
-        st = gpu_draw_open(d, &o.sampling, suppress, n_suppress, s->kv.n_ctx,
-                           s->engine->model.config.n_vocab, &wasm_err);
+    how.sampling = &o.sampling;
+    how.suppress = tokenizer_suppressed(s->engine->tokenizer, &how.n_suppress);
+    how.masked = constraint.p != NULL;
+    if (st == BZ_OK) st = gpu_draw_open(d, &how, &wasm_err);
     arena_free(&arena);
     if (wasm_failed(st)) {
         mem_free(d);
@@ -50,15 +49,9 @@ EXPORT(struct gpu_draw *, bz_wasm_gpu_draw_open, const bz_session *s, const char
     return d;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_draw_mask, const bz_session *s, const struct gpu_draw *d,
-       const uint32_t *words, uint32_t n)
+EXPORT(void, bz_wasm_gpu_draw_mask, const struct wasm_generation *w, const struct gpu_draw *d)
 {
-    enum bz_status st =
-        d->mask ? wasm_check_mask(s, n)
-                : fail(&wasm_err, BZ_ERR_ARGUMENT, "this way of drawing was opened without a mask");
-    if (wasm_failed(st)) return -1;
-    gpu_draw_mask(d, words);
-    return 0;
+    gpu_draw_mask(d, w->mask);
 }
 
 /* ---- programs ---- */
@@ -121,10 +114,10 @@ EXPORT(struct gpu_program_record *, bz_wasm_gpu_canvas_record, bz_session *s, ui
 }
 
 EXPORT(struct gpu_program_record *, bz_wasm_gpu_record_draw, bz_session *s,
-       const struct gpu_draw *draw)
+       const struct gpu_draw *draw, uint32_t masked)
 {
     struct run r = { .be = &s->engine->backend };
-    step_plan_draw(&r, s, draw, 1);
+    step_plan_draw(&r, s, draw, masked != 0, 1);
     return finish(&r);
 }
 
@@ -150,14 +143,16 @@ EXPORT(int32_t, bz_wasm_gpu_advance, bz_session *s, const int32_t *ids, uint32_t
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, const struct gpu_draw *draw)
+EXPORT(int32_t, bz_wasm_gpu_draw, bz_session *s, uint32_t ahead, const struct gpu_draw *draw,
+       uint32_t known)
 {
-    if (!s->has_logits) {
+    if (s->kv.n_past == 0) {
         wasm_failed(
             fail(&wasm_err, BZ_ERR_ARGUMENT, "feed at least one token before drawing the next"));
         return -1;
     }
-    gpu_write_step(&s->engine->backend, s->kv.n_past - 1, 1, draw->sampling.seed);
+    gpu_draw_history(draw, s->tokens, s->kv.n_past - known, known);
+    gpu_write_step(&s->engine->backend, s->kv.n_past + ahead - 1, 1, draw->sampling.seed);
     s->has_logits = false;
     return 0;
 }
@@ -171,14 +166,12 @@ EXPORT(int32_t, bz_wasm_gpu_read_drawn, bz_session *s, uint32_t ahead, const str
     return 0;
 }
 
-EXPORT(int32_t, bz_wasm_gpu_set_drawn, bz_session *s, int32_t id, const struct gpu_draw *draw)
+EXPORT(int32_t, bz_wasm_gpu_set_drawn, bz_session *s, int32_t id)
 {
     if (wasm_failed(session_check_ids(s, &id, 1, &wasm_err))) return -1;
     struct run r = { .be = &s->engine->backend };
     s->acts.ids.rows = 1;
     op_write(&r, &s->acts.ids, 0, &id, 1);
-    s->tokens[s->kv.n_past] = id;
-    gpu_draw_history(draw, s->tokens, s->kv.n_past, 1);
     return 0;
 }
 
@@ -188,6 +181,7 @@ EXPORT(int32_t, bz_wasm_gpu_advance_drawn, bz_session *s, int32_t id)
                                  : session_check_ids(s, &id, 1, &wasm_err);
     if (wasm_failed(st)) return -1;
     session_advance(s, &id, 1);
+    s->has_logits = false; /* other steps may be queued behind the one that made them */
     return 0;
 }
 

@@ -205,14 +205,15 @@ static uint64_t take_step(struct reserve_walk *w, enum reserve group, uint32_t r
     return take_plan(w, group);
 }
 
-static uint64_t take_draw(struct reserve_walk *w, enum reserve group, float temperature)
+static uint64_t take_draw(struct reserve_walk *w, enum reserve group, float temperature,
+                          bool masked)
 {
     struct gpu_draw draw = { .sampling = bz_generate_defaults(w->s->engine).sampling };
     size_t n_suppress;
     tokenizer_suppressed(w->s->engine->tokenizer, &n_suppress);
     draw.n_suppress = (uint32_t)n_suppress;
     draw.sampling.temperature = temperature;
-    step_plan_draw(&w->r, w->s, &draw, w->s->kv.n_ctx);
+    step_plan_draw(&w->r, w->s, &draw, masked, w->s->kv.n_ctx);
     return take_plan(w, group);
 }
 
@@ -249,7 +250,9 @@ static uint64_t take_all(struct reserve_walk *w, struct gpu_weight *table)
                    prompt = LOGIT_ROWS < s->n_batch ? LOGIT_ROWS : s->n_batch;
     take_step(w, RESERVE_FIRST, prompt, 1, near); /* the first prompt comes before the table */
     if (table) table->away = false;
-    uint64_t bytes = take_draw(w, RESERVE_FIRST, 1) + take_draw(w, RESERVE_FIRST, 0);
+    uint64_t bytes = 0;
+    for (int masked = 0; masked < 2; masked++) /* a text may have both */
+        bytes += take_draw(w, RESERVE_FIRST, 1, masked) + take_draw(w, RESERVE_FIRST, 0, masked);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i] > s->n_batch) continue;
         uint32_t n_logits = rows[i] < LOGIT_ROWS ? rows[i] : LOGIT_ROWS;

@@ -118,6 +118,16 @@ EXPORT(int32_t, bz_wasm_session_restore, bz_session *s, uint32_t source, double 
     return wasm_failed(st) ? -1 : 0;
 }
 
+/* ---- constraints ---- */
+
+EXPORT(int32_t, bz_wasm_constraint_check, bz_engine *e, const char *json, uint32_t n)
+{
+    bz_constraint *c;
+    if (wasm_failed(bz_constraint_open(&c, e, json, n, &wasm_err))) return -1;
+    bz_constraint_close(c);
+    return 0;
+}
+
 /* ---- generating ---- */
 
 /* "bias": [[id, number], ...], where null forbids the token. */
@@ -172,12 +182,14 @@ static enum bz_status read_stops(struct bz_generate_options *o, const struct jso
     return BZ_OK;
 }
 
-enum bz_status wasm_read_options(struct bz_generate_options *o, const bz_engine *e, struct str text,
-                                 struct arena *a)
+enum bz_status wasm_read_options(struct bz_generate_options *o, struct str *constraint,
+                                 const bz_engine *e, struct str text, struct arena *a)
 {
     struct json *j;
     enum bz_status st = json_parse(&j, text, a, &wasm_err);
     if (st) return st;
+    *constraint = json_get_str(j, "constraint");
+    o->one_by_one = json_flag(j, "one_by_one");
     json_u32(j, "n_max", &o->n_max);
     o->ignore_end = json_flag(j, "ignore_end");
     o->specials = json_flag(j, "specials");
@@ -186,34 +198,29 @@ enum bz_status wasm_read_options(struct bz_generate_options *o, const bz_engine 
     return st ? st : wasm_read_diffusion(o, e, j, a);
 }
 
-enum bz_status wasm_check_mask(const bz_session *s, uint32_t n)
-{
-    uint32_t want = (s->engine->model.config.n_vocab + 31) / 32;
-    return n == want ? BZ_OK
-                     : fail(&wasm_err, BZ_ERR_ARGUMENT,
-                            "a mask of %u words; this vocabulary takes %u", n, want);
-}
-
 EXPORT(void, bz_wasm_generation_close, struct wasm_generation *w)
 {
     if (!w) return;
     generation_close(&w->g);
+    bz_constraint_close(w->options.constraint);
     arena_free(&w->arena);
     mem_free(w->mask);
     mem_free(w);
 }
 
-EXPORT(int32_t, bz_wasm_generation_mask, struct wasm_generation *w, const uint32_t *words,
-       uint32_t n)
+static enum bz_status begin(struct wasm_generation *w, struct str text)
 {
-    w->options.sampling.mask = NULL;
-    if (n == 0) return 0;
-    if (wasm_failed(wasm_check_mask(w->session, n))) return -1;
-    if (!w->mask) w->mask = mem_alloc(n, sizeof *w->mask);
-    if (!w->mask) return wasm_failed(fail_memory(&wasm_err, n * sizeof *w->mask)) ? -1 : 0;
-    memcpy(w->mask, words, n * sizeof *words);
-    w->options.sampling.mask = w->mask;
-    return 0;
+    bz_engine *e = w->session->engine;
+    struct str constraint;
+    w->options = bz_generate_defaults(e);
+    enum bz_status st = wasm_read_options(&w->options, &constraint, e, text, &w->arena);
+    if (st == BZ_OK && constraint.p)
+        st = bz_constraint_open(&w->options.constraint, e, constraint.p, constraint.n, &wasm_err);
+    if (st == BZ_OK) st = generation_begin(&w->g, w->session, &w->options, &wasm_err);
+    if (st || !w->options.constraint) return st;
+    uint32_t n = vocab_mask_words(e->vocab);
+    w->mask = mem_alloc(n, sizeof *w->mask);
+    return w->mask ? BZ_OK : fail_memory(&wasm_err, n * sizeof *w->mask);
 }
 
 EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const char *text,
@@ -225,13 +232,15 @@ EXPORT(struct wasm_generation *, bz_wasm_generation_open, bz_session *s, const c
         return NULL;
     }
     w->session = s;
-    w->options = bz_generate_defaults(s->engine);
-    enum bz_status st =
-        wasm_read_options(&w->options, s->engine, (struct str) { text, n }, &w->arena);
-    generation_begin(&w->g, s, &w->options);
-    if (!wasm_failed(st)) return w;
+    if (!wasm_failed(begin(w, (struct str) { text, n }))) return w;
     bz_wasm_generation_close(w);
     return NULL;
+}
+
+EXPORT(int32_t, bz_wasm_generation_resume, struct wasm_generation *w, uint32_t n)
+{
+    if (wasm_failed(generation_resume(&w->g, w->session, n, &wasm_err))) return -1;
+    return w->g.done;
 }
 
 EXPORT(int32_t, bz_wasm_generation_next, struct wasm_generation *w)
@@ -247,6 +256,30 @@ EXPORT(int32_t, bz_wasm_generation_has_room, struct wasm_generation *w)
     return generation_has_room(&w->g, w->session);
 }
 
+/* Keep what the look found; was it something else before? */
+static bool found_others(struct wasm_generation *w, const uint32_t *found)
+{
+    uint32_t n = vocab_mask_words(w->session->engine->vocab), same = 0;
+    if (!found) { /* all: as a mask */
+        memset(w->g.mask, 0xff, n * sizeof *found);
+        found = w->g.mask;
+    }
+    while (w->n_mask && same < n && found[same] == w->mask[same]) same++;
+    w->n_mask = n;
+    memcpy(w->mask + same, found + same, (n - same) * sizeof *found);
+    return same < n;
+}
+
+EXPORT(int32_t, bz_wasm_generation_look, struct wasm_generation *w)
+{
+    const struct next_tokens *next = &w->g.next;
+    if (!w->mask) return NEXT_SAME;
+    if (wasm_failed(generation_look(&w->g, w->session, &wasm_err))) return -1;
+    wasm_show(next->forced, next->n_forced * sizeof *next->forced);
+    if (next->n_forced) return NEXT_FORCED;
+    return found_others(w, next->mask) ? NEXT_OTHERS : NEXT_SAME;
+}
+
 EXPORT(int32_t, bz_wasm_generation_advance, struct wasm_generation *w, int32_t id)
 {
     w->g.ready.n = 0;
@@ -258,6 +291,11 @@ EXPORT(int32_t, bz_wasm_generation_advance, struct wasm_generation *w, int32_t i
 EXPORT(uint32_t, bz_wasm_generation_stop, const struct wasm_generation *w)
 {
     return (uint32_t)w->g.result.stop;
+}
+
+EXPORT(void, bz_wasm_generation_ends, const struct wasm_generation *w)
+{
+    wasm_show(w->g.ends, w->g.n_ends * sizeof *w->g.ends);
 }
 
 EXPORT(uint32_t, bz_wasm_generation_first, const struct wasm_generation *w)
@@ -274,8 +312,10 @@ EXPORT(int32_t, bz_wasm_session_sample, bz_session *s, const char *text, uint32_
 {
     struct arena arena = { 0 };
     struct bz_generate_options o = bz_generate_defaults(s->engine);
+    struct str constraint; /* of a text: one draw alone has none */
     int32_t id = -1;
-    enum bz_status st = wasm_read_options(&o, s->engine, (struct str) { text, n }, &arena);
+    enum bz_status st =
+        wasm_read_options(&o, &constraint, s->engine, (struct str) { text, n }, &arena);
     if (st == BZ_OK) st = bz_session_sample(s, &o.sampling, &id, &wasm_err);
     arena_free(&arena);
     return wasm_failed(st) ? -1 : id;

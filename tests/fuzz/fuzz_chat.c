@@ -1,4 +1,5 @@
-/* fuzz_chat.c - any bytes, cut anywhere, give the chat parser the same transcript.
+/* fuzz_chat.c - any bytes, cut anywhere, give the chat parser the same transcript. As a constrained
+ * answer they give whole code points.
  *
  * Byte 0: options. Byte 1: seed of the cuts. The rest is the model's text. */
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void on_event(void *ctx, enum chat_event e, struct str name, struct str t
         struct json *j = NULL;
         if (!name.n || json_parse(&j, text, &a, NULL) || j->type != JSON_OBJECT) abort();
         arena_free(&a);
-    } else if (!text.n) {
+    } else if (!text.n && e != CHAT_CALL_BEGIN) {
         abort();
     }
     if (e == CHAT_TOOL_CALL || t->last != (int)e) buf_printf(&t->text, "\n%d:", (int)e);
@@ -34,7 +35,10 @@ static void on_event(void *ctx, enum chat_event e, struct str name, struct str t
     t->last = (int)e;
 }
 
-/* step 0: all at once; 1: byte by byte; more: random pieces below step bytes. */
+enum { BY_TAGS = 1000 };
+
+/* step 0: all at once; 1: byte by byte; more: random pieces below step bytes. BY_TAGS: each ends
+ * where a tag may end. */
 static struct buf parse(struct str text, struct chat_parser_options opt, uint32_t step,
                         uint64_t seed)
 {
@@ -43,7 +47,8 @@ static struct buf parse(struct str text, struct chat_parser_options opt, uint32_
     struct rng rng = { seed };
     if (chat_parser_open(&p, opt, (struct chat_sink) { &t, on_event }, NULL)) abort();
     for (size_t at = 0, n; at < text.n; at += n) {
-        n = step ? 1 + rng_below(&rng, step) : text.n;
+        const char *end = step == BY_TAGS ? memchr(text.p + at, '>', text.n - at) : NULL;
+        n = step == 0 ? text.n : end ? (size_t)(end + 1 - text.p) - at : 1 + rng_below(&rng, step);
         if (n > text.n - at) n = text.n - at;
         if (chat_parser_feed(p, (struct str) { text.p + at, n }, NULL)) abort();
     }
@@ -72,6 +77,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (!str_eq(buf_str(&whole), buf_str(&cut))) abort();
         buf_free(&cut);
     }
+    buf_free(&whole);
+    opt.constrained = true;
+    whole = parse(text, opt, BY_TAGS, 0);
     buf_free(&whole);
     arena_free(&a);
     return 0;

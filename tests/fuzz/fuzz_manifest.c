@@ -20,6 +20,16 @@ static void fuzz_manifest(struct str text, struct arena *a)
     }
 }
 
+/* What is deleted by a manifest is named by digests alone. */
+static void fuzz_blobs(struct str text, struct arena *a)
+{
+    struct ollama_blobs blobs;
+    struct bz_err err;
+    if (ollama_parse_blobs(&blobs, text, a, &err)) return;
+    for (size_t i = 0; i < blobs.n; i++)
+        if (strspn(blobs.v[i].digest, "0123456789abcdef") != 64 || blobs.v[i].digest[64]) abort();
+}
+
 /* A valid name is four safe path components, and its short form means the same. */
 static void fuzz_name(struct str text)
 {
@@ -50,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ollama_message *messages;
     size_t n;
     switch (data[0]) {
-    case 'm': fuzz_manifest(text, &a); break;
+    case 'm': fuzz_manifest(text, &a), fuzz_blobs(text, &a); break;
     case 'c': ollama_parse_config(&config, text, &a, &err); break;
     case 'p':
         if (ollama_parse_params(&params, text, &a, &err) == BZ_OK)

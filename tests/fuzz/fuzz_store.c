@@ -1,4 +1,5 @@
-/* Any tree as an Ollama store: listed, opened and verified without a step outside it.
+/* Any tree as an Ollama store: listed, opened, verified, copied and deleted without a step outside
+ * it.
  *
  * The input is lines that make the tree, and names that are asked for:
  *
@@ -12,6 +13,7 @@
  * digits, #x for the bytes of that blob, and @ for the path of a directory beside the store, whose
  * files say SECRET. In contents % stands for the smallest GGUF. Nothing is made through a link, so
  * that no input can write outside its own directory. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -272,6 +274,34 @@ static void ask(struct str line)
     buf_free(&name);
 }
 
+/* What lies beside the store is as it was. */
+static void check_outside(void)
+{
+    char path[PATH_MAX + 80], text[64];
+    snprintf(path, sizeof path, "%s/secret", outside);
+    FILE *f = fopen(path, "r");
+    if (!f || !fgets(text, sizeof text, f) || strcmp(text, secret) != 0) abort();
+    fclose(f);
+    DIR *d = opendir(outside);
+    size_t n = 0;
+    while (d && readdir(d)) n++;
+    if (n != 5) abort(); /* . and .. and three files */
+    closedir(d);
+}
+
+/* Copied under a name that is not there, deleted there and here. */
+static void change(struct str line)
+{
+    if (line.n < 2 || line.p[0] != 'n' || line.p[1] != ' ' || memchr(line.p, 0, line.n)) return;
+    struct buf name = expand((struct str) { line.p + 2, line.n - 2 }, false);
+    struct bz_err err = { "" };
+    bool copied = ollama_copy(root, name.data, "copied", &err) == BZ_OK;
+    if (!copied && !err.text[0]) abort();
+    if (copied && ollama_remove(root, name.data, &err) == BZ_OK) open_model("copied");
+    ollama_remove(root, "copied", NULL);
+    buf_free(&name);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!top[0]) enter();
@@ -293,6 +323,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     }
     for (size_t i = 0; i < l.n; i++) ask(l.line[i]);
+    for (size_t i = 0; i < l.n; i++) change(l.line[i]);
+    check_outside();
     if (nftw(root, forget, 16, FTW_DEPTH | FTW_PHYS)) abort();
     if (mem_live() != live) abort();
     return 0;

@@ -18,6 +18,12 @@ const odd = [
   '"; DROP TABLE message; --', '%_\\', [], {}, [[]], [null], { id: 1 }, [{}], { toString: 1 },
 ];
 
+/** What means something in a text. */
+const words = [
+  '..', '/', '//', '://', ':', '%2e', '%2f', '@', '\\', '"', '"""', '\n', '\r\n', '#', '<', '>',
+  ';', ',', '=', '?', 'http', '127.0.0.1', '[::1]', '\0', '\u00a0', ' '.repeat(999), '1'.repeat(99),
+];
+
 /** Every place in a value: its holder and its key. */
 function places(value, list = []) {
   if (typeof value !== 'object' || value === null) return list;
@@ -60,6 +66,18 @@ function changeValue(root) {
       break;
     default: holder[key] = copy(pick(odd));
   }
+}
+
+/** A text with other bytes in some of its places. */
+export function mutateText(seed) {
+  let bytes = new TextEncoder().encode(seed);
+  for (let n = 1 + any(4); n > 0; n--) {
+    const at = any(bytes.length + 1), word = new TextEncoder().encode(pick(words));
+    bytes = any(3)
+      ? changeBytes(bytes)
+      : new Uint8Array([...bytes.slice(0, at), ...word, ...bytes.slice(at)]);
+  }
+  return bytes;
 }
 
 function changeBytes(bytes) {

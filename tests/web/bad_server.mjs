@@ -21,7 +21,7 @@ const once = (emitter, event) => new Promise((done) => emitter.once(event, done)
 /** A file is { data, etag, range (default true), length (default true: it is said), cut: bytes →
  *  after how many of them the connection breaks or undefined, reset: and what is under way is lost
  *  too, pause: milliseconds between pieces, status: () → instead of an answer, or 0 }. */
-async function sendBad(file, request, response, entry) {
+export async function sendBad(file, request, response, entry) {
   const status = file.status?.();
   if (status) return response.writeHead(status).end();
   const { data, etag } = file;

@@ -114,7 +114,7 @@ const core = await Core.load(await loadWasm());
 /** A server on a free port, and what happened in it. */
 export async function startServer({
   root, app, limits = {}, keepMs = Infinity, load, files = { tiny: 'models/tiny.q8_0.gguf' },
-  answerMs = 60_000, slots, ...rest
+  answerMs = 60_000, slots, listen = ['127.0.0.1'], ...rest
 } = {}) {
   const log = [], said = [];
   const catalog = await Catalog.open(core, {
@@ -128,7 +128,7 @@ export async function startServer({
     catalog, host, files: app && new Files(app), version: '0', limits,
     say: (line) => said.push(line), ...rest,
   });
-  const port = await server.listen(0, ['127.0.0.1']);
+  const port = await server.listen(0, listen);
   return {
     server, host, catalog, port, log, said, url: `http://127.0.0.1:${port}`,
     close: () => server.close(),

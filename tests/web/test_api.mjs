@@ -220,8 +220,8 @@ above('what would change the answer and is not possible is refused by name', asy
   const refused = (more, kind, words) => rejects(create({ messages: france, ...more }), (e) =>
     e instanceof kind && words.test(e.message) && e instanceof BezelError);
   await refused({ frobnicate: 1 }, UnsupportedError, /"frobnicate"/);
-  await refused({ response_format: { type: 'json_object' } }, UnsupportedError, /json_object/);
-  await refused({ tool_choice: 'required', tools }, UnsupportedError, /required/);
+  await refused({ response_format: { type: 'xml' } }, UnsupportedError, /xml/);
+  await refused({ tool_choice: 'any', tools }, UnsupportedError, /any/);
   await refused(
     { messages: [user([{ type: 'image_url', image_url: { url: 'data:,' } }])] },
     UnsupportedError,
@@ -285,8 +285,7 @@ above('what other servers understand is accepted where it asks for nothing, '
     '7 * 8 = 56.',
   );
   for (const [name, value] of Object.entries({
-    suffix: 'x', functions: [{ name: 'f' }], grammar: 'root ::= "x"', n_probs: 3, n_predict: 5,
-    think: true,
+    suffix: 'x', functions: [{ name: 'f' }], n_probs: 3, n_predict: 5, think: true,
   }))
     await rejects(
       create({ messages: france, [name]: value }),

@@ -166,8 +166,8 @@ test('an abort ends a stream with the reason, before it starts and in the middle
   const reason = new Error('enough');
   const late = new AbortController();
   setTimeout(() => late.abort(reason), 5);
-  await rejects(create({ messages: story, ...greedy }, { signal: late.signal }), (e) =>
-    e === reason);
+  const lasting = { messages: story, ...greedy, ignore_eos: true };
+  await rejects(create(lasting, { signal: late.signal }), (e) => e === reason);
 });
 
 above('requests are served one at a time, in order, and who waits can leave', async () => {

@@ -141,7 +141,10 @@ test('what asks for nothing here is accepted, what cannot be done is named', asy
   for (const [more, param] of [
     [{ logprobs: true }, 'logprobs'], [{ logit_bias: { 5: -100 } }, 'logit_bias'],
     [{ presence_penalty: 1 }, 'presence_penalty'], [{ repeat_penalty: 1.1 }, 'repeat_penalty'],
-    [{ diffusion: { stepz: 3 } }, 'diffusion.stepz'],
+    [{ diffusion: { stepz: 3 } }, 'diffusion.stepz'], [{ json_schema: {} }, 'json_schema'],
+    [{ response_format: { type: 'json_object' } }, 'response_format'],
+    [{ tools: [{ type: 'function', function: { name: 'x' } }], tool_choice: 'required' },
+      'tool_choice'],
   ]) {
     const request = { ...quick, messages: hello, ...more };
     await rejects(completions.create(request), refusal('unsupported', param), param);
@@ -373,7 +376,8 @@ test('a signal stops within a canvas, leaving the loop too; the next answer is w
   await rejects(run.result, isAbort);
   const late = new AbortController();
   setTimeout(() => late.abort(), 50);
-  await rejects(completions.create({ messages: hello, signal: late.signal }), isAbort);
+  const lasting = { messages: hello, diffusion: { steps: 1000, stability: 1000 } };
+  await rejects(completions.create({ ...lasting, signal: late.signal }), isAbort);
   equal(contentOf(await completions.create({ ...quick, messages: hello })), whole);
 });
 

@@ -73,7 +73,9 @@ test('openai: an abort is heard within a canvas, and the next answer is whole', 
   const stop = new AbortController();
   setTimeout(() => stop.abort(), 200);
   await rejects(
-    openai.chat.completions.create({ ...quick, diffusion: {} }, { signal: stop.signal }),
+    openai.chat.completions.create(
+      { ...quick, diffusion: { steps: 1000, stability: 1000 } }, { signal: stop.signal },
+    ),
     /abort/i,
   );
   equal((await openai.chat.completions.create(quick)).usage.completion_tokens, CANVAS + 2);

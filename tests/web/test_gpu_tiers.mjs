@@ -107,8 +107,8 @@ test('a load asks for what the first prompt needs, then for what its tokens do, 
   const first = gpu.pipelinesAsked;
   for (const rows of [8, 20, 32]) free(x.bz_wasm_gpu_record(session.ptr, rows, 1, rows));
   const draw = core.with('{"temperature":1}', (p, n) =>
-    core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n, 0, 0)));
-  free(x.bz_wasm_gpu_record_draw(session.ptr, draw));
+    core.check(x.bz_wasm_gpu_draw_open(session.ptr, p, n)));
+  free(x.bz_wasm_gpu_record_draw(session.ptr, draw, 0));
   x.bz_wasm_gpu_draw_close(draw);
   equal(gpu.pipelinesAsked, first, 'a text begins with what was asked for');
   const awaits = (rows, logits, horizon) =>

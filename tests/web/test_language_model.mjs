@@ -47,9 +47,6 @@ above('the LanguageModel shape fails as pages expect', async () => {
   const LanguageModel = languageModel(engine);
   const named = (name) => (e) => e instanceof DOMException && e.name === name;
   const s = await LanguageModel.create({ temperature: 0, topK: 1 });
-  await rejects(
-    s.prompt('x', { responseConstraint: { type: 'object' } }), named('NotSupportedError'),
-  );
   await rejects(s.prompt([{ role: 'system', content: 'x' }]), named('NotSupportedError'));
   await rejects(s.prompt([{ role: 'user', content: 'x', prefix: true }]), named('SyntaxError'));
   await rejects(s.prompt('word '.repeat(3000)), named('QuotaExceededError'));
@@ -64,6 +61,61 @@ above('the LanguageModel shape fails as pages expect', async () => {
   s.destroy();
   await rejects(under, named('AbortError'));
   await rejects(s.prompt('Hi'), named('InvalidStateError'));
+});
+
+above('a responseConstraint is kept: JSON of a schema, or a text of a pattern, whole and streamed',
+    async () => {
+  const s = await languageModel(engine).create({ temperature: 0, topK: 1 });
+  const schema = {
+    type: 'object', properties: { capital: { type: 'string', maxLength: 12 } },
+    required: ['capital'], additionalProperties: false,
+  };
+  const options = { responseConstraint: schema, omitResponseConstraintInput: true };
+  const text = await s.prompt('What is the capital of France?', options);
+  same(Object.keys(JSON.parse(text)), ['capital']);
+  let streamed = '';
+  for await (const piece of s.promptStreaming('And of Italy?', { responseConstraint: schema }))
+    streamed += piece;
+  same(Object.keys(JSON.parse(streamed)), ['capital']);
+  const word = await s.prompt('Say it in one word.', { responseConstraint: /^(?:Paris|Rome)$/gu });
+  ok(['Paris', 'Rome'].includes(word), word);
+  s.destroy();
+});
+
+above('the model is told of a responseConstraint, unless that is not wanted', async () => {
+  const s = await languageModel(engine).create({ temperature: 0, topK: 1 });
+  const responseConstraint = { enum: ['yes', 'no'] };
+  const plain = await s.measureContextUsage('Is it raining?');
+  const told = await s.measureContextUsage('Is it raining?', { responseConstraint });
+  ok(told > plain + 5, `${told}, ${plain}`);
+  const omitted = { responseConstraint, omitResponseConstraintInput: true };
+  equal(await s.measureContextUsage('Is it raining?', omitted), plain);
+  await s.prompt('Is it raining?', { responseConstraint });
+  ok(s.contextUsage > told, 'it stays in the conversation');
+  s.destroy();
+});
+
+above('a responseConstraint that makes no sense or cannot be kept fails as pages expect',
+    async () => {
+  const s = await languageModel(engine).create({ temperature: 0, topK: 1 });
+  const named = (name) => (e) => e instanceof DOMException && e.name === name;
+  const fails = (responseConstraint, check) =>
+    rejects(s.prompt('x', { responseConstraint }), check);
+  for (const odd of ['json', 5, null, [], () => {}])
+    await fails(odd, TypeError);
+  await rejects(s.prompt('x', { omitResponseConstraintInput: true }), TypeError);
+  await fails({ $dynamicRef: '#x' }, named('NotSupportedError'));
+  await fails({ type: 'objekt' }, named('NotSupportedError'));
+  await fails(/paris/i, named('NotSupportedError'));
+  await rejects(
+    s.prompt(
+      [{ role: 'user', content: 'x' }, { role: 'assistant', content: '{', prefix: true }],
+      { responseConstraint: {} },
+    ),
+    named('NotSupportedError'),
+  );
+  equal(await s.prompt('Hi'), 'Hello! How can I help you?', 'what was refused left nothing behind');
+  s.destroy();
 });
 
 above('the LanguageModel shape leaves no listener behind on the signals that it is '

@@ -64,6 +64,7 @@ test('a canvas is denoised as the native tool\'s does, drawn, in JSON and as a t
     ...one, '--seed', '4', '--t-min', '0.1', '--entropy-bound', '9', '--confidence', '99',
     '--stability', '0', '--json',
   ]);
+  alike([...one, '--seed', '5', '--ctx', '20', '--json']);
   const script = `${temp}/script.json`, canvas = (k) =>
     Array.from({ length: 48 }, (_, i) => (i * 37 + k) % 1000);
   fs.writeFileSync(
@@ -75,10 +76,17 @@ test('a canvas is denoised as the native tool\'s does, drawn, in JSON and as a t
     ['--chat', '--ids', '3'], ['--steps', '2', '--script', script],
   ])
     ok(alike([...one, ...wrong]).code !== 0, wrong.join(' '));
-  fs.writeFileSync(script, '{"random": [[1, 2]]}');
-  alike([...one, '--script', script]);
+  for (const text of ['{"random": [[1, 2]]}', '{"random": []}', '{"randon": []}', '[]', 'null']) {
+    fs.writeFileSync(script, text);
+    ok(alike([...one, '--script', script]).code !== 0, text);
+  }
+  fs.writeFileSync(script, '\u001b[31m');
+  const { err } = bezel([...one, '--backend', 'cpu', '--script', script]);
+  equal(String(err), `bezel diffuse: ${script}: not valid JSON\n`);
   alike(['diffuse', tiny, '--prompt', 'hello']);
   alike(['logits', file, '--ids', '3,4']);
+  for (const args of [['--temp', '0.5'], ['--repeat-last-n', '9'], ['--logit-bias', '5:1']])
+    equal(alike(['run', file, 'hello', ...args]).code, 1);
   for (const args of [['run', file, 'hello'], ['generate', file, '--prompt', 'hello']])
     equal(bezel([...args, '--backend', 'cpu', '--n', '5', '--seed', '1']).code, 0, args[0]);
 });
@@ -88,7 +96,8 @@ test('tiny-diffusion denoises as the native tool, step by step', () => {
     alike([
       'diffuse', 'tiny-diffusion', '--chat', '--prompt', question, '--seed', '1', '--watch',
     ]);
-  alike(['run', 'tiny-diffusion', 'What is the capital of France?', '--seed', '1']);
+  for (const same of [['--seed', '1'], ['--greedy']])
+    alike(['run', 'tiny-diffusion', 'What is the capital of France?', ...same]);
 });
 
 test('text to ids and back is the same for any text', () => {
@@ -254,6 +263,43 @@ test('help of a command, and commands of a chat that do not exist', () => {
     '/frobnicate now\n/think maybe\n/clear \n/help\n"""What is the capital\n'
       + 'of France?"""\n"""/help"""\n',
   );
+});
+
+test('answers keep to a schema, any object, a pattern or a grammar, with the same words', () => {
+  const file = (name, text) => {
+    fs.writeFileSync(`${temp}/${name}`, text);
+    return `${temp}/${name}`;
+  };
+  const properties = { city: { type: 'string', maxLength: 20 }, capital: { type: 'boolean' } };
+  const schema = file('schema.json', JSON.stringify({
+    type: 'object', properties, required: Object.keys(properties), additionalProperties: false,
+  }));
+  const grammar = file('answer.gbnf', 'root ::= "yes " [0-9] | "no " [a-f]');
+  const question = 'What is the capital of France?';
+  const made = alike(['run', tiny, question, '--greedy', '--schema', schema]);
+  same(Object.keys(JSON.parse(made.out)), ['city', 'capital']);
+  alike(['run', tiny, question, '--greedy', '--thinking', '--schema', schema]);
+  alike(['run', tiny, question, '--greedy', '--json-object']);
+  alike(['chat', tiny, '--greedy', '--regex', '[A-Z][a-z]+!'], `${question}\nAnd of Japan?\n`);
+  const text = alike(['generate', tiny, '--prompt', 'x', '--greedy', '--grammar', grammar]);
+  ok(/^(yes [0-9]|no [a-f])\n$/.test(text.out), text.out);
+  const wrong = file('wrong.json', '{"type":"text"}');
+  const cut = file('cut.json', '{"type":');
+  for (const args of [
+    ['run', tiny, 'x', '--schema', wrong], ['generate', tiny, '--prompt', 'x', '--regex', '(a'],
+    ['run', tiny, 'x', '--regex', 'a', '--json-object'],
+  ])
+    ok(alike(args).code > 0, args.join(' '));
+  const diffuses = both(['run', 'models/tiny-diffusion.q8_0.gguf', 'x', '--regex', 'a']);
+  for (const { code, err } of diffuses)
+    same([code, /diffusion model cannot be constrained yet\n$/.test(err)], [1, true], err);
+  const { code, err } = bezel(['run', tiny, 'x', '--schema', cut]);
+  same([code, /^bezel run: .*cut\.json: not valid JSON: .*\n$/.test(err)], [1, true], err);
+  for (const command of ['run', 'chat', 'generate']) {
+    const rows = ({ out }) =>
+      String(out).split('\n').filter((l) => /^ {2}--(schema|json-object|regex|grammar)/.test(l));
+    same(rows(bezel(['help', command])), rows(call(native, ['help', command])));
+  }
 });
 
 test('what is in a file is told in the same words', () => {

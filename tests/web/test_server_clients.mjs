@@ -218,8 +218,10 @@ test('openai: an aborted stream stops the model, and the queue goes on', async (
   ok(pieces < 40, `${pieces} pieces came`);
   await idle();
   const gone = new AbortController();
-  const waiting =
-    Array.from({ length: 8 }, () => openai.chat.completions.create(long, { signal: gone.signal }));
+  const longer = { ...long, ignore_eos: true, max_tokens: 1500 };
+  const waiting = Array.from(
+    { length: 8 }, () => openai.chat.completions.create(longer, { signal: gone.signal }),
+  );
   await sleep(30);
   gone.abort();
   for (const one of waiting) await rejects(one, (e) => e instanceof OpenAI.APIUserAbortError);

@@ -179,16 +179,16 @@ test('sixteen long answers begin together, and a short question does not wait fo
   const many = Array.from(
     { length: 16 },
     (_, i) => stream(
-      chat(`Tell me a story about a fox, number ${i}.`, { max_tokens: 600, ignore_eos: true }),
+      chat(`Tell me a story about a fox, number ${i}.`, { max_tokens: 1500, ignore_eos: true }),
     ),
   );
   await until(() => many.every((m) => m.firstToken));
   const firsts = many.map((m) => m.firstToken), spread = Math.max(...firsts) - Math.min(...firsts);
   const most = Math.max(...many.map((m) => m.tokens));
   // On a machine that is busy with other things all of it takes longer; nobody is far ahead when
-  // the last one begins all the same.
+  // the last one begins all the same: a sixth of its answer.
   ok(
-    spread < 2000 || most < 100,
+    spread < 2000 || most < 250,
     `first tokens after ${firsts.map(Math.round)}, with `
       + `${many.map((m) => m.tokens)} tokens by then`,
   );
@@ -213,12 +213,12 @@ test('what waits gives a sign of life that the official client and JSON lines ta
   const slow = await start('--model', 'tiny');
   try {
     const full = Array.from(
-      { length: 17 },
+      { length: 48 }, // three times as many as go on at once
       () =>
         stream(chat('Tell me a story.', { max_tokens: 1500, ignore_eos: true }), { at: slow.port }),
     );
     await until(() => full.filter((m) => m.firstToken).length >= 16);
-    const waiting = full.find((m) => !m.firstToken);
+    const waiting = full.findLast((m) => !m.firstToken);
     const lines = fetch(`${slow.url}/api/chat`, {
       method: 'POST', body: JSON.stringify(chat('What is 7 * 8?')),
     });

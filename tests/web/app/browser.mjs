@@ -120,8 +120,9 @@ async function openWith(site, backend, options) {
   return b;
 }
 
-/** From now on, until the page is loaded again, an answer waits after so many pieces, however fast
- *  the model is: its reader asks for no more of them. */
+/** From now on, until the page is loaded again, an answer waits after so many pieces (words, or
+ *  steps of a canvas), however fast the model is: its reader asks for no more of them. 0: it waits
+ *  while the prompt is read. */
 export const pauseAnswers = (page, pieces) => page.evaluate(([pieces, window]) => {
   const { postMessage } = Worker.prototype, isNew = globalThis.pauseAfter === undefined;
   globalThis.pauseAfter = pieces;
@@ -130,8 +131,13 @@ export const pauseAnswers = (page, pieces) => page.evaluate(([pieces, window]) =
     if (message?.rpc === 'more') return;
     postMessage.call(this, message, ...rest);
     if (message?.rpc !== 'ask' || !message.stream) return;
-    globalThis.morePieces = (n) => postMessage.call(this, { rpc: 'more', id: message.id, n });
-    globalThis.morePieces(globalThis.pauseAfter - window);
+    const { id } = message, more = (n) => postMessage.call(this, { rpc: 'more', id, n });
+    more(2 + globalThis.pauseAfter - window); // two say the role and how far the prompt is read
+    let read = 0;
+    this.addEventListener('message', ({ data }) => {
+      if (data.id === id && data.value?.prompt_progress && read++) more(1);
+    });
+    globalThis.morePieces = more;
   };
 }, [pieces, WINDOW]);
 

@@ -2,7 +2,7 @@
 //
 //   const site = await openSite();
 //   site.url;  site.routes.set('/api/tags', (req, res) => …);
-//   site.slow = 50;  site.offline = true;
+//   site.pace = gate.pace;  site.offline = true;
 //   await site.close();
 import fs from 'node:fs';
 import http from 'node:http';
@@ -20,8 +20,15 @@ const types = {
 export const noServer = (_, response) =>
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"models":[]}');
 
-/** A file, whole or the range that is asked for; `slow` milliseconds before each piece of it. */
-export async function sendFile(file, request, response, slow = 0, headers = {}) {
+/** A pace at which nothing comes before the gate is opened. */
+export function newGate() {
+  let open;
+  const opened = new Promise((resolve) => (open = resolve));
+  return { pace: () => opened, open };
+}
+
+/** A file, whole or the range that is asked for; `pace` is awaited before each piece of it. */
+export async function sendFile(file, request, response, pace = () => {}, headers = {}) {
   const size = fs.statSync(file).size;
   const [, from, to] = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') ?? [];
   const start = Number(from ?? 0), end = to ? Math.min(Number(to), size - 1) : size - 1;
@@ -36,7 +43,7 @@ export async function sendFile(file, request, response, slow = 0, headers = {}) 
     ...(from && { 'content-range': `bytes ${start}-${end}/${size}` }),
   });
   for await (const piece of fs.createReadStream(file, { start, end, highWaterMark: 256 * 1024 })) {
-    if (slow) await new Promise((resolve) => setTimeout(resolve, slow));
+    await pace();
     if (response.destroyed) return;
     response.write(piece);
   }
@@ -44,7 +51,7 @@ export async function sendFile(file, request, response, slow = 0, headers = {}) 
 }
 
 export async function openSite(root = 'web/app/dist') {
-  const site = { routes: new Map(), slow: 0, offline: false, requests: [] };
+  const site = { routes: new Map(), pace: undefined, offline: false, requests: [] };
   const server = http.createServer((request, response) => {
     if (site.offline) return request.socket.destroy();
     const { pathname } = new URL(request.url, 'http://x');
@@ -56,7 +63,7 @@ export async function openSite(root = 'web/app/dist') {
     );
     if (!fs.statSync(file, { throwIfNoEntry: false })?.isFile())
       return response.writeHead(404).end();
-    void sendFile(file, request, response, file.endsWith('.gguf') ? site.slow : 0);
+    void sendFile(file, request, response, file.endsWith('.gguf') ? site.pace : undefined);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   site.url = `http://127.0.0.1:${server.address().port}/`;

@@ -7,7 +7,7 @@ import {
   answered, ask, composer, holds, onCpu, onGpu, openBrowser, pauseAnswers, ready,
 } from './browser.mjs';
 import { archive } from './sample.mjs';
-import { openSite, sendFile } from './site.mjs';
+import { newGate, openSite, sendFile } from './site.mjs';
 import { unit } from './unit.mjs';
 
 const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
@@ -18,7 +18,7 @@ const noServer = (_, response) =>
 site.routes.set('/api/tags', noServer);
 const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 const focusedId = (page) => page.evaluate(() => document.activeElement?.id);
-const THIRD = 30; // pieces, about a third of a story
+const THIRD = 30; // words, of about ninety in a story
 const settled = (page) => page.getByRole('button', { name: 'Send' }).waitFor();
 
 // ---- keys and focus ----
@@ -133,7 +133,7 @@ const goOn = (page) => page.getByRole('button', { name: 'Continue' });
 
 test('an answer that was stopped goes on: before its first word, and at once after some',
     () => holds(onGpu(site), async (page) => {
-  await pauseAnswers(page, 1); // which says how far the question is read
+  await pauseAnswers(page, 0);
   await composer(page).fill(PARIS);
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Stop' }).click();
@@ -353,7 +353,8 @@ test('a model that fails while it is loaded gives the place back to the one that
 
 test('a load that is cancelled leaves the model that was there',
     () => holds(onCpu(site), async (page) => {
-  serveModel('slow:1', (request, response) => void sendFile(TINY, request, response, 2000));
+  const { pace } = newGate();
+  serveModel('slow:1', (request, response) => void sendFile(TINY, request, response, pace));
   await page.goto(`${site.url}#/models`);
   await page.getByRole('button', { name: 'Load slow:1' }).click();
   await page.getByRole('button', { name: 'Cancel' }).click();
@@ -531,7 +532,8 @@ test('notices cover nothing that can be clicked, wide and on a phone', async () 
 
 test('a short window shows the welcome from its beginning, and the load card is in line',
     () => holds(openBrowser({ viewport: { width: 1000, height: 360 } }), async (page) => {
-  site.slow = 300;
+  const gate = newGate();
+  site.pace = gate.pace;
   await page.goto(site.url);
   await page.locator('.phases').waitFor();
   const left = (selector) =>
@@ -541,7 +543,7 @@ test('a short window shows the welcome from its beginning, and the load card is 
       element.getBoundingClientRect().left),
     await left('.load-head'),
   );
-  site.slow = 0;
+  gate.open();
   await ready(page);
   await page.waitForTimeout(300);
   const { top, room } = await page.locator('.messages').evaluate((box) =>

@@ -2,7 +2,7 @@
 // tests/web/app/test_models.mjs [--only WORDS]
 import fs from 'node:fs';
 import { done, equal, ok, test } from '../check.mjs';
-import { ask, composer, holds, onCpu, onGpu, ready } from './browser.mjs';
+import { ask, composer, holds, onCpu, onGpu, pauseAnswers, ready } from './browser.mjs';
 import { archive, trainedAdapter } from './sample.mjs';
 import { openSite, sendFile } from './site.mjs';
 
@@ -241,6 +241,7 @@ async function loadAnother(page) {
 
 test('an answer whose model makes room for another says so, and can go on',
     () => holds(onGpu(site), async (page) => {
+  await pauseAnswers(page, 30); // of about ninety words
   await composer(page).fill('Tell me a story about a fox.');
   await page.keyboard.press('Enter');
   await page.locator('.turn.assistant .markdown').waitFor();
@@ -257,6 +258,9 @@ test('a training whose model makes room for another says so, and is kept',
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
   await page.getByText('30 examples,').waitFor();
+  await page.getByText('Advanced').click();
+  await page.getByLabel('Epochs', { exact: true }).fill('30'); // many times a load
+  await page.keyboard.press('Tab');
   await page.getByRole('button', { name: 'Train', exact: true }).click();
   await page.getByText(/Learning, step [1-9]/).waitFor();
   await loadAnother(page);

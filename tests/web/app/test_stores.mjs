@@ -6,7 +6,7 @@ import path from 'node:path';
 import { done, equal, ok, same, test } from '../check.mjs';
 import { answered, ask, holds, onCpu, ready } from './browser.mjs';
 import { trainedAdapter } from './sample.mjs';
-import { noServer, openSite, sendFile } from './site.mjs';
+import { newGate, noServer, openSite, sendFile } from './site.mjs';
 
 const TINY = 'models/tiny.q8_0.gguf';
 const PARIS = 'What is the capital of France?', ANSWER = 'The capital of France is Paris.';
@@ -199,11 +199,11 @@ test('dropped adapters, GGUF and PEFT, go to the library; a conversation switche
 
 test('a download is paused, outlives a reload, and is then complete',
     () => holds(onCpu(site), async (page) => {
-  const ranges = [];
-  let slow = 1000; // it must not be complete before the pause
+  const ranges = [], gate = newGate();
+  let pieces = 0; // it must not be complete before the pause
   site.routes.set('/files/pulled.gguf', (request, response) => {
     ranges.push(request.headers.range ?? '');
-    void sendFile(TINY, request, response, slow);
+    void sendFile(TINY, request, response, () => (++pieces > 8 ? gate.pace() : undefined));
   });
   await page.goto(`${site.url}#/models`);
   await page.getByLabel('Address of a GGUF file').fill(`${site.url}files/pulled.gguf`);
@@ -217,7 +217,7 @@ test('a download is paused, outlives a reload, and is then complete',
   await page.getByRole('dialog', { name: 'Give up pulled.gguf?' })
     .getByRole('button', { name: 'Close' })
     .click();
-  slow = 0;
+  gate.open();
   await page.reload();
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('button', { name: 'Load pulled' }).click();
@@ -279,8 +279,13 @@ test('an address of another site is downloaded when a person asks for it, throug
     if (request.method === 'OPTIONS')
       return response.writeHead(204, { ...allow, 'access-control-allow-headers': 'range' }).end();
     ranges.push(request.headers.range ?? '');
-    if (ranges.length === 1) setTimeout(() => response.destroy(), 400); // cut in the middle
-    void sendFile(TINY, request, response, ranges.length === 1 ? 40 : 0, allow);
+    let pieces = 0;
+    const cut = async () => {
+      if (++pieces <= 8) return;
+      await new Promise((sent) => response.write('', sent));
+      response.destroy();
+    };
+    void sendFile(TINY, request, response, ranges.length === 1 ? cut : undefined, allow);
   });
   // no CORS
   other.routes.set('/closed.gguf', (request, response) => void sendFile(TINY, request, response));

@@ -166,9 +166,10 @@ test('ten facts are learned through the page, with a reload half-way, '
     facts.map(([of]) => put(unseen, of)).join('\n'),
   );
   await train(page).click();
-  await page.getByText(/would go on from step ([5-9]|[12]\d)\./).waitFor({ timeout: 400_000 });
+  await page.getByText(/Learning, step ([5-9]|[12]\d) of/).waitFor({ timeout: 400_000 });
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.getByText(/Paused, step/).waitFor();
+  await page.getByText(/would go on from step ([5-9]|[12]\d)\./).waitFor();
   await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByText(/Learning, step/).waitFor();
   await page.reload();
@@ -238,6 +239,7 @@ test('while it learns the page can be used, and questions are answered in betwee
   const step = async () =>
     Number(/step (\d+) of/.exec(await page.getByText(/Learning, step/).innerText())[1]);
   const before = await step();
+  await page.getByText(/would go on from step [1-9]/).waitFor(); // after a while, by itself
   await page.goto(`${site.url}#/`);
   equal(
     await ask(page, 'What is the capital of France?'),
@@ -264,6 +266,7 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   await page.goto(`${site.url}#/train`);
   await page.getByRole('button', { name: 'Use a sample' }).click();
   await page.getByText('30 examples,').waitFor();
+  await advanced(page, { Epochs: 30 });
   await train(page).click();
   await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
   const begin = performance.now();
@@ -281,6 +284,7 @@ test('a training that is cancelled can be gone on with or thrown away; one that 
   equal(await page.getByText('is half done').count(), 0);
   await page.getByRole('button', { name: 'Use a sample' }).click();
   await page.getByText('30 examples,').waitFor();
+  await advanced(page, { Epochs: 30 });
   await train(page).click();
   await page.getByText(/Learning, step [1-9]/).waitFor({ timeout: 60_000 });
   await checkAxe(page, 'while it learns');

@@ -4,7 +4,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { done, equal, ok, same, test } from '../check.mjs';
 import {
-  answered, ask, checkAxe, composer, holds, onCpu, onGpu, openBrowser, ready,
+  answered, ask, checkAxe, composer, holds, morePieces, onCpu, onGpu, openBrowser, pauseAnswers,
+  ready,
 } from './browser.mjs';
 import { archive } from './sample.mjs';
 import { noServer, openSite } from './site.mjs';
@@ -41,8 +42,6 @@ test('without WebGPU the toy runs on the CPU by itself with a quiet badge, '
 
 /** Begin an answer on the GPU, and say how to take the GPU away. */
 async function beginAnswer(page, b) {
-  await page.goto(site.url);
-  await ready(page);
   await composer(page).fill(PARIS);
   await page.keyboard.press('Enter');
   await page.locator('.turn.assistant .markdown').filter({ hasText: 'The' }).waitFor();
@@ -52,7 +51,10 @@ async function beginAnswer(page, b) {
 
 test('a device that is lost once is replaced, and the answer goes on',
     () => holds(onGpu(site), async (page, b) => {
-  await (await beginAnswer(page, b))();
+  await pauseAnswers(page, 3);
+  const crash = await beginAnswer(page, b);
+  await crash();
+  await morePieces(page, 60);
   equal(await answered(page), ANSWER);
 }));
 
@@ -62,8 +64,11 @@ test('a device that keeps getting lost is reported, with the CPU as the way out'
   const whole = page.locator('.turn.assistant .stats', { hasText: 'first token' });
   let crash = await beginAnswer(page, b);
   for (let n = 0; n < 30 && !(await banner.isVisible()); n++) {
-    // it was complete before the device went
-    if (await whole.isVisible()) crash = await beginAnswer(page, b);
+    if (await whole.isVisible()) { // it was complete before the device went
+      await page.goto(site.url);
+      await ready(page);
+      crash = await beginAnswer(page, b);
+    }
     await crash();
     await page.waitForTimeout(500);
   }

@@ -7,7 +7,7 @@ export {
 export type { AdapterSource, ModelSource, NameResolver } from './api/engine_source.js';
 export type { About, AdapterInfo } from './engine/engine_calls.js';
 export type { BenchOptions, BenchProgress, BenchResult, Speed } from './engine/bench.js';
-export type { Info, Sampling } from './engine/cpu_engine.js';
+export type { CallableTool, Constraint, Info, Sampling } from './engine/cpu_engine.js';
 export type { Estimate } from './load/estimate.js';
 export type { MergeProgress } from './train/merge.js';
 export type { MergeOptions, MergeResult, MergeTarget } from './train/merge_to.js';

@@ -3,6 +3,7 @@
 // worker and no database.
 
 import { toFrames } from './canvas';
+import { jsonKinds } from './json';
 import { newestLeaf, parentsWithoutCircles } from './tree';
 import {
   defaultSettings, type Archive, type ChatSettings, type Conversation, type Message, type Stats,
@@ -72,6 +73,8 @@ function toSettings(value: unknown): ChatSettings {
     maxTokens: whole(value['maxTokens'], 1, 1e6),
     seed: whole(value['seed'], 0, Number.MAX_SAFE_INTEGER),
     steps: whole(value['steps'], 1, 1024),
+    json: jsonKinds.find((kind) => kind === value['json']) ?? 'off',
+    schema: text(value['schema']),
     from: typeof value['from'] === 'string' ? value['from'] : null,
     summaryOf: toSource(value['summaryOf']),
     adapters: uses.filter((a) => a.name !== ''),

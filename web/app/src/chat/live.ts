@@ -38,6 +38,16 @@ class Speaker {
   }
 }
 
+/** A call may come in pieces, and end in the middle. */
+function isWhole(call: ToolCall): boolean {
+  try {
+    JSON.parse(call.arguments);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export class Writer {
   private frame = 0;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -82,10 +92,10 @@ export class Writer {
       }
       this.content += delta.content ?? '';
       this.reasoning += delta.reasoning_content ?? '';
-      for (const call of delta.tool_calls ?? [])
-        this.calls.push({
-          id: call.id, name: call.function.name, arguments: call.function.arguments,
-        });
+      for (const { index, id, function: f } of delta.tool_calls ?? []) {
+        const so = this.calls[index] ?? { id: id ?? '', name: f.name ?? '', arguments: '' };
+        this.calls[index] = { ...so, arguments: so.arguments + f.arguments };
+      }
     }
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
@@ -108,7 +118,8 @@ export class Writer {
 
   get message(): Message {
     return {
-      ...this.start, content: this.content, reasoning: this.reasoning, toolCalls: this.calls,
+      ...this.start, content: this.content, reasoning: this.reasoning,
+      toolCalls: this.calls.filter(isWhole),
     };
   }
 

@@ -2,6 +2,7 @@
 
 import type { ChatMessage, ChatStreamRequest } from 'bezel';
 import { toolList } from '../tools';
+import { formatOf } from './json';
 import type { ChatSettings, Message } from './types';
 
 /** Answers that never said anything are left out: two questions in a row read better than an
@@ -48,6 +49,7 @@ export function toRequest(
     return_progress: true,
     thinking: settings.thinking,
     ...(settings.tools && { tools: toolList }),
+    ...formatOf(settings),
     temperature: settings.temperature,
     top_p: settings.topP,
     top_k: settings.topK,

@@ -59,6 +59,10 @@ export interface ChatSettings {
   seed: number | null;
   /** Of a diffusion model: of a canvas at most. */
   steps: number | null;
+  /** Whether answers are JSON: any object, or what the schema says. */
+  json: 'off' | 'object' | 'schema';
+  /** As it was typed. */
+  schema: string;
   /** The first message that the model still reads; null: it reads all. */
   from: string | null;
   /** What the first question asks a summary of: messages of another conversation, from the first
@@ -104,6 +108,8 @@ export const defaultSettings: ChatSettings = {
   maxTokens: null,
   seed: null,
   steps: null,
+  json: 'off',
+  schema: '',
   from: null,
   summaryOf: null,
   adapters: [],

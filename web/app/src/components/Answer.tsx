@@ -1,12 +1,13 @@
 // Answer - a model's turn: its thoughts, the tools it called, what it says, and how that went.
 
 import { useSignal } from '@preact/signals';
+import { asCode, isJson } from '../chat/json';
 import { live } from '../chat/live';
 import { placeOf, type Turn } from '../chat/tree';
 import type { Message, Stats, ToolCall } from '../chat/types';
 import { copyText } from '../lib/files';
 import { count, duration, speed } from '../lib/format';
-import { busy, regenerate, resume, thread } from '../state/chat';
+import { busy, conversation, regenerate, resume, thread } from '../state/chat';
 import { canEdit, editing } from '../state/editing';
 import { ready } from '../state/engine';
 import { notify, notifyError } from '../state/notices';
@@ -46,6 +47,14 @@ function ToolView({ call, result }: { call: ToolCall; result: string | undefined
   );
 }
 
+const wantsJson = () => (conversation.value?.settings.json ?? 'off') !== 'off';
+
+/** Markdown, or JSON. */
+function Content({ text, writing }: { text: string; writing: boolean }) {
+  const json = isJson(text, writing, wantsJson());
+  return <Markdown text={json ? asCode(text) : text} done={!writing} />;
+}
+
 function waitingText(): string {
   const read = live.value?.read;
   return read && read.total > read.done
@@ -63,7 +72,7 @@ function Part({ message, results }: { message: Message; results: Map<string, str
       {shown.reasoning && <Thinking text={shown.reasoning}
         now={writing !== null && !shown.content && !shown.toolCalls.length} />}
       {shown.content && <div data-content={writing ? undefined : message.id}>
-        <Markdown key={message.id} text={shown.content} done={writing === null} />
+        <Content key={message.id} text={shown.content} writing={writing !== null} />
       </div>}
       {writing?.canvas && <Denoising frame={writing.canvas} />}
       {shown.toolCalls.map((call) =>
@@ -83,9 +92,10 @@ const reasons = {
 };
 
 function Interrupted({ message }: { message: Message }) {
-  // without room nothing comes of it
+  // without room nothing comes of it, and JSON is written from its beginning
   const canGoOn =
-    !busy.value && ready.value && !message.toolCalls.length && room.value?.kind !== 'none';
+    !busy.value && ready.value && !message.toolCalls.length && room.value?.kind !== 'none'
+      && !(message.content && wantsJson());
   return (
     <p class={`interrupted ${message.state === 'error' ? 'bad' : ''}`}>
       {message.note || reasons[message.state]}

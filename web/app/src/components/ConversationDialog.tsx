@@ -10,6 +10,7 @@ import { lookInStore } from '../state/shelf';
 import { dialog } from '../state/ui';
 import { AdapterSwitches } from './AdapterSwitches';
 import { Dialog } from './Dialog';
+import { JsonField } from './JsonField';
 import { Switch } from './Switch';
 
 type NumberKey = 'temperature' | 'topP' | 'topK' | 'minP' | 'steps' | 'maxTokens' | 'seed';
@@ -93,6 +94,7 @@ export function ConversationDialog() {
         checked={settings.thinking} onChange={(thinking) => change({ thinking })} />
       <Switch label="Tools" hint="It may use a calculator and the clock." checked={settings.tools}
         onChange={(tools) => change({ tools })} />
+      <JsonField settings={settings} change={change} />
       <AdapterSwitches uses={settings.adapters} />
       <div class="grid-2">
         {[...(canEdit.value ? denoising : drawing), ...common].map((field) =>

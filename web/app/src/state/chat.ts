@@ -177,7 +177,7 @@ async function write(
     const { conversation: c, messages } = t.peek(), before = pathTo(messages, begun.parent);
     const message = earlier
       ? await answerOnce(
-        { ...c, settings: { ...c.settings, thinking: false, tools: false } },
+        { ...c, settings: { ...c.settings, thinking: false, tools: false, json: 'off' } },
         [...earlier, ...before],
         begun,
         signal,

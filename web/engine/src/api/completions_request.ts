@@ -8,6 +8,9 @@ import type { ChatRequest, CompletionRequest, SamplingRequest } from './completi
 import {
   checkNeutral, isEmpty, neutral, templateThinking, withoutEffect,
 } from './completions_extras.js';
+import {
+  contentFields, readConstraint, readTools, type ConstraintWish,
+} from './constraint_request.js';
 import { readDiffusion } from './diffusion_request.js';
 import type { CanvasPiece } from './diffusion_types.js';
 import { BezelError, brief, show } from './errors.js';
@@ -25,6 +28,8 @@ export interface Order {
   stream: boolean;
   /** What the first canvas of a diffusion model is made of. */
   canvas: readonly CanvasPiece[] | undefined;
+  /** What the answer keeps to; undefined: nothing. */
+  constraint: ConstraintWish | undefined;
 }
 
 export interface ChatOrder extends Order {
@@ -49,12 +54,12 @@ const shared = [
   'repeat_penalty', 'repeat_last_n', 'seed', 'stop', 'logit_bias', 'n', 'adapters',
   'return_progress', 'return_steps', 'diffusion', 'ignore_eos', 'session', 'signal', 'logprobs',
   'best_of',
-  ...withoutEffect, ...Object.keys(neutral),
+  ...contentFields, ...withoutEffect, ...Object.keys(neutral),
 ];
 const chatFields = new Set([
   ...shared, 'messages', 'max_completion_tokens', 'tools', 'tool_choice', 'parallel_tool_calls',
-  'response_format', 'top_logprobs', 'thinking',
-  'reasoning_effort', 'modalities', 'continue_final_message', 'chat_template_kwargs', 'truncation',
+  'top_logprobs', 'thinking', 'reasoning_effort', 'modalities', 'continue_final_message',
+  'chat_template_kwargs', 'truncation',
 ]);
 const rawFields = new Set([...shared, 'prompt', 'echo', 'suffix']);
 
@@ -210,6 +215,7 @@ function order(fields: Fields): Order {
     returnProgress: flag(fields, 'return_progress') ?? false,
     returnSteps: flag(fields, 'return_steps') ?? false,
     canvas: diffusion?.pieces,
+    constraint: undefined,
     stream: flag(fields, 'stream') ?? false,
   };
 }
@@ -246,24 +252,11 @@ function checkMessages(fields: Fields): Fields[] {
   return messages;
 }
 
-function checkFormat(fields: Fields): void {
-  const format = fields.response_format as { type?: unknown } | undefined;
-  if (format !== undefined && format?.type !== 'text')
-    cannot(
-      `"response_format" ${show(format?.type)} is not supported; only "text" is`, 'response_format',
-    );
+function checkModalities(fields: Fields): void {
   const modalities = fields.modalities as unknown;
   if (modalities !== undefined
     && !(Array.isArray(modalities) && modalities.every((m) => m === 'text')))
     cannot('"modalities" must be ["text"]', 'modalities');
-}
-
-function toolsOf(fields: Fields): unknown[] | undefined {
-  const { tools, tool_choice: choice } = fields;
-  if (choice !== undefined && choice !== 'none' && choice !== 'auto')
-    cannot(`"tool_choice" ${show(choice)} is not supported; "auto" and "none" are`, 'tool_choice');
-  if (tools !== undefined && !Array.isArray(tools)) return wrong('"tools" must be a list', 'tools');
-  return tools?.length && choice !== 'none' ? tools : undefined;
 }
 
 const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
@@ -322,9 +315,9 @@ export function readChat(
   store: { system: string | null; messages: readonly Readonly<Fields>[]; stop: readonly string[] },
 ): ChatOrder {
   const fields = fieldsOf(request, chatFields);
-  checkFormat(fields);
-  const messages: Fields[] = [...store.messages, ...checkMessages(fields)], list = toolsOf(fields);
-  const tools = list && JSON.stringify(list);
+  checkModalities(fields);
+  const messages: Fields[] = [...store.messages, ...checkMessages(fields)];
+  const choice = readTools(fields), tools = choice.shown && JSON.stringify(choice.shown);
   const begun = takeBegun(fields, messages);
   const first = messages[0]?.role;
   if (store.system && first !== 'system' && first !== 'developer')
@@ -332,18 +325,20 @@ export function readChat(
   const top = number(fields, 'top_logprobs', 0, 20, true);
   const wanted = flag(fields, 'logprobs') ?? false;
   if (top && !wanted) wrong('"top_logprobs" needs "logprobs": true', 'top_logprobs');
-  const asked = order(fields);
+  const asked = order(fields), thinking = wantsThinking(fields);
+  const oneCall = flag(fields, 'parallel_tool_calls') === false;
   return {
     ...asked,
     options: { ...asked.options, stop: [], specials: true, ...(wanted && { logprobs: top ?? 0 }) },
-    thinking: wantsThinking(fields),
+    constraint: readConstraint(fields, { tools: choice, oneCall, thinking, begun: begun?.content }),
+    thinking,
     messages,
     conversation: conversationOf(messages, tools, begun),
     truncates: truncates(fields),
     tools,
     begun,
     stop: asked.options.stop ?? store.stop,
-    oneCall: flag(fields, 'parallel_tool_calls') === false,
+    oneCall,
   };
 }
 
@@ -364,6 +359,7 @@ export function readCompletion(request: CompletionRequest): RawOrder {
   return {
     ...asked,
     options: { ...asked.options, ...(logprobs !== undefined && { logprobs }) },
+    constraint: readConstraint(fields),
     prompts: promptsOf(fields.prompt),
     echo,
   };
@@ -390,20 +386,20 @@ function promptOf(prompt: unknown): string | Int32Array {
   return Int32Array.from(prompt as number[]);
 }
 
-/** Plain data without the signal: what JSON would make of it, so that reactive objects can be
- *  sent too. */
-export function plainRequest<R extends SamplingRequest & { messages?: unknown; tools?: unknown }>(
+/** What JSON would make of it, so that reactive objects can be sent too. */
+export const plainOf = <T extends object>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
+
+/** Plain data without the signal. */
+export function plainRequest<R extends SamplingRequest>(
   request: R, session: string | undefined,
 ): R {
-  const { signal: _, messages, tools, ...rest } = request;
-  const plain = (value: unknown): unknown =>
-    (value === undefined || value === null ? value : JSON.parse(JSON.stringify(value)));
-  return {
-    ...rest,
-    ...(messages !== undefined && { messages: plain(messages) }),
-    ...(tools !== undefined && { tools: plain(tools) }),
-    ...(session !== undefined && { session }),
-  } as R;
+  const { signal: _, ...plain } = request as Fields;
+  for (const name of ['messages', 'tools', 'tool_choice', ...contentFields]) {
+    const value = plain[name];
+    if (typeof value === 'object' && value !== null)
+      plain[name] = plainOf(value);
+  }
+  return { ...plain, ...(session !== undefined && { session }) } as R;
 }
 
 /** The parts of a request that name things of the engine. */

@@ -85,6 +85,8 @@ export interface Tool {
     description?: string;
     /** A JSON schema. */
     parameters?: Record<string, unknown>;
+    /** True: the arguments keep to the schema, or the request is refused. Absent: they do where
+     *  answers are constrained at all and the schema can be kept. */
     strict?: boolean | null;
   };
 }
@@ -95,6 +97,57 @@ export interface CustomTool {
   custom: { name: string };
 }
 
+/** A JSON Schema: an object, or true for any JSON. */
+export type JsonSchema = Record<string, unknown> | boolean;
+
+/** What an answer keeps to. */
+export type ResponseFormat =
+  { type: 'text' }
+  // `schema` is not OpenAI's, but llama.cpp's
+  | { type: 'json_object'; schema?: JsonSchema | null }
+  | { type: 'json_schema'; json_schema: {
+    name: string;
+    description?: string;
+    schema?: JsonSchema;
+    /** Answers keep to the schema whatever this says. */
+    strict?: boolean | null;
+  } }
+  /** A grammar in GBNF. */
+  | { type: 'grammar'; grammar: string };
+
+export type ToolChoice =
+  'none' | 'auto' | 'required'
+  | { type: 'function'; function: { name: string } }
+  | { type: 'allowed_tools'; allowed_tools: {
+    mode: 'auto' | 'required'; tools: readonly Record<string, unknown>[];
+  } }
+  /** Not supported. */
+  | { type: 'custom'; custom: { name: string } };
+
+/** What the content of an answer keeps to, at most one of these. */
+export interface ConstraintFields {
+  response_format?: ResponseFormat | null;
+  /** Not OpenAI's, as in llama.cpp's server: a schema, or a grammar in GBNF. */
+  json_schema?: JsonSchema | null;
+  grammar?: string | null;
+  /** Not OpenAI's: a pattern of ECMA-262, which the whole of the text matches. */
+  regex?: string | null;
+  /** As in vLLM. */
+  structured_outputs?: {
+    json?: JsonSchema | string | null; regex?: string | null; choice?: readonly string[] | null;
+    grammar?: string | null; json_object?: boolean | null;
+  } | null;
+  guided_json?: JsonSchema | string | null;
+  guided_regex?: string | null;
+  guided_choice?: readonly string[] | null;
+  guided_grammar?: string | null;
+  /** Not OpenAI's: JSON may have line breaks and spaces; else it is compact. */
+  json_indent?: boolean | null;
+  /** Not OpenAI's: keywords of a schema that cannot be kept exactly are left out; else they are an
+   *  error. */
+  json_lenient?: boolean | null;
+}
+
 /** Not OpenAI's: which adapters this request wants, and how strongly. Others are off for it. */
 export interface AdapterUse {
   name: string;
@@ -102,7 +155,7 @@ export interface AdapterUse {
 }
 
 /** What both kinds of request have. Absent values are as the model's makers recommend. */
-export interface SamplingRequest {
+export interface SamplingRequest extends ConstraintFields {
   /** Echoed in the answer. */
   model?: string;
   /** -1: no limit. */
@@ -155,12 +208,8 @@ export interface ChatRequestBase extends SamplingRequest {
   messages: readonly ChatMessage[];
   max_completion_tokens?: number | null;
   tools?: readonly (Tool | CustomTool)[] | null;
-  /** 'none' or 'auto': 'required' and a named function need constrained output, which is not
-   *  there yet. */
-  tool_choice?: 'none' | 'auto' | 'required' | { type: string } | null;
+  tool_choice?: ToolChoice | null;
   parallel_tool_calls?: boolean | null;
-  /** Only 'text' is supported. */
-  response_format?: { type: 'text' | 'json_object' | 'json_schema' } | null;
   logprobs?: boolean | null;
   top_logprobs?: number | null;
   /** Not OpenAI's: let the model think first; its thoughts arrive as `reasoning_content`. */
@@ -232,11 +281,12 @@ export interface PromptProgress {
   processed: number;
 }
 
+/** A call begins with its id and name; deltas of the same index go on with its arguments. */
 export interface ToolCallDelta {
   index: number;
-  id: string;
-  type: 'function';
-  function: { name: string; arguments: string };
+  id?: string;
+  type?: 'function';
+  function: { name?: string; arguments: string };
 }
 export interface ChatDelta {
   role?: 'assistant';

@@ -1,5 +1,6 @@
 // diffusion_request - what a request says to a diffusion model, checked.
 
+import type { ConstraintWish } from './constraint_request.js';
 import type { CanvasPiece, DiffusionSettings } from './diffusion_types.js';
 import { BezelError, brief, show } from './errors.js';
 import type { CanvasOptions, Info } from '../engine/cpu_engine.js';
@@ -109,13 +110,20 @@ export function readDiffusion(given: unknown, at = 'diffusion.'): DiffusionWish 
 
 /** What only one of the two kinds of model can do. What a diffusion model has no use for, and what
  *  clients say without a wish of their own, has no effect: temperature, top_p, top_k, min_p. */
-export function checkKind(info: Info, options: ConversationOptions): void {
+export function checkKind(
+  info: Info, options: ConversationOptions, constraint?: ConstraintWish,
+): void {
   if (!info.n_canvas) {
     if (options.diffusion)
       cannot('this model draws one token after the other; "diffusion" is not for it', 'diffusion');
     return;
   }
   const only = 'this is a diffusion model, which writes many tokens at once';
+  if (constraint)
+    cannot(
+      `${only}: its answers cannot be constrained yet, as "${constraint.param}" asks`,
+      constraint.param,
+    );
   if (options.logprobs !== undefined)
     cannot(`${only}: none has a log-probability of its own`, 'logprobs');
   if (options.bias?.length) cannot(`${only}: "logit_bias" is not supported`, 'logit_bias');

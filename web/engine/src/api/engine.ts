@@ -4,13 +4,13 @@
 import { startWorker } from '../beside.js';
 import { TRAIN_SEQUENCE } from '../engine/boundary.js';
 import type { BenchOptions, BenchProgress, BenchResult } from '../engine/bench.js';
-import { plainRequest, readChat, readCompletion } from './completions_request.js';
+import { plainOf, plainRequest, readChat, readCompletion } from './completions_request.js';
 import type {
   ChatCompletion, ChatCompletionChunk, ChatRequest, ChatStreamRequest, ChatWholeRequest, Completion,
   CompletionRequest, CompletionStreamRequest, CompletionWholeRequest,
 } from './completions_types.js';
 import { Diffusion } from './diffusion.js';
-import type { Info } from '../engine/cpu_engine.js';
+import type { Constraint, Info } from '../engine/cpu_engine.js';
 import {
   findAdapter, findModel, type AdapterSource, type ModelSource, type NameResolver,
 } from './engine_source.js';
@@ -419,6 +419,12 @@ export class Engine implements Trainer {
     ids: Int32Array | readonly number[], options: { specials?: boolean } = {},
   ): Promise<string> {
     return this.host.link.call('detokenize', { ids: Int32Array.from(ids), ...options });
+  }
+
+  /** Can answers keep to this? Undefined, or a sentence that says why not: it names the keyword and
+   *  where it stands. */
+  checkGrammar(constraint: Constraint): Promise<string | undefined> {
+    return this.host.link.call('checkConstraint', plainOf(constraint));
   }
 
   /** Tokens that a chat's prompt would have. */

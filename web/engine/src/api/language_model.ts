@@ -10,8 +10,8 @@
 // AbortError, InvalidStateError (destroyed), NotSupportedError, QuotaExceededError (the input does
 // not fit), OperationError.
 
-import type { ChatMessage } from './completions_types.js';
-import type { Engine, Session } from './engine.js';
+import type { ChatMessage, ConstraintFields, JsonSchema } from './completions_types.js';
+import type { CallOptions, Engine, Session } from './engine.js';
 import { BezelError } from './errors.js';
 
 export interface LanguageModelPart {
@@ -48,6 +48,10 @@ export interface LanguageModelCreateOptions {
 
 export interface LanguageModelPromptOptions {
   signal?: AbortSignal;
+  /** What the answer keeps to: JSON of a schema, or a text that matches as a whole. */
+  responseConstraint?: object | RegExp;
+  /** It is not told to the model; else a paragraph after the prompt tells it. */
+  omitResponseConstraintInput?: boolean;
 }
 
 export interface LanguageModelParams {
@@ -144,9 +148,49 @@ const prefixOf = (input: LanguageModelPrompt): string | undefined => {
   return last?.prefix ? textOf(last.content) : undefined;
 };
 
-function refuseConstraint(options: object): void {
-  if ((options as { responseConstraint?: unknown }).responseConstraint !== undefined)
-    throw failure('a responseConstraint is not supported yet', 'NotSupportedError');
+/** What a prompt's answer keeps to. */
+interface Constraint {
+  request: Pick<ConstraintFields, 'json_schema' | 'regex'>;
+  /** What the model is told of it. */
+  told: string;
+}
+
+/** Flags that say how matches are looked for, and not what matches. */
+const HARMLESS_FLAGS = /^[dguvy]*$/;
+
+function constraintOf({
+  responseConstraint: given, omitResponseConstraintInput: omits = false,
+}: LanguageModelPromptOptions): Constraint | undefined {
+  if (given === undefined) {
+    if (omits) throw new TypeError('omitResponseConstraintInput needs a responseConstraint');
+    return undefined;
+  }
+  const tell = (text: string): string => (omits ? '' : text);
+  if (given instanceof RegExp) {
+    if (!HARMLESS_FLAGS.test(given.flags))
+      throw failure(
+        `the flags "${given.flags}" of a responseConstraint are not supported; "d", "g", "u", "v" `
+          + 'and "y" are',
+        'NotSupportedError',
+      );
+    const told = tell(`Answer with a text that matches this regular expression: ${String(given)}`);
+    return { request: { regex: given.source }, told };
+  }
+  const text: string | undefined =
+    typeof given === 'object' && given !== null && !Array.isArray(given)
+      ? JSON.stringify(given)
+      : undefined;
+  if (text === undefined)
+    throw new TypeError('a responseConstraint is a JSON Schema, which is an object, or a RegExp');
+  const told = tell(`Answer with JSON that conforms to this schema: ${text}`);
+  return { request: { json_schema: JSON.parse(text) as JsonSchema }, told };
+}
+
+/** The messages with what the model is told of a constraint, as a paragraph of the last one. */
+function telling(messages: ChatMessage[], { told = '' }: Partial<Constraint> = {}): ChatMessage[] {
+  const last = messages.at(-1);
+  if (!told || last?.role !== 'user') return messages;
+  return [...messages.slice(0, -1), { ...last, content: `${String(last.content)}\n\n${told}` }];
 }
 
 const isText = (e: LanguageModelExpected): boolean => e.type === 'text';
@@ -257,12 +301,17 @@ export class LanguageModelSession extends EventTarget {
   }
 
   private async *answer(
-    input: LanguageModelPrompt, signal: AbortSignal,
+    input: LanguageModelPrompt, signal: AbortSignal, constraint: Constraint | undefined,
   ): AsyncGenerator<string, void, void> {
-    const more = messagesOf(input), prefix = prefixOf(input), messages = await this.fit(more);
+    const more = telling(messagesOf(input), constraint), prefix = prefixOf(input);
+    if (constraint && prefix)
+      throw failure(
+        'an answer that begins with a prefix cannot have a responseConstraint', 'NotSupportedError',
+      );
+    const messages = await this.fit(more);
     let text = prefix ?? '';
     const chunks = await this.session.chat.completions.create({
-      messages, stream: true, stream_options: { include_usage: true },
+      messages, ...constraint?.request, stream: true, stream_options: { include_usage: true },
       temperature: this.temperature, top_k: this.topK, signal,
       continue_final_message: prefix !== undefined,
     });
@@ -281,9 +330,8 @@ export class LanguageModelSession extends EventTarget {
 
   prompt(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<string> {
     return this.inTurn(options.signal, async (signal) => {
-      refuseConstraint(options);
       let text = '';
-      for await (const piece of this.answer(input, signal)) text += piece;
+      for await (const piece of this.answer(input, signal, constraintOf(options))) text += piece;
       return text;
     });
   }
@@ -299,9 +347,8 @@ export class LanguageModelSession extends EventTarget {
     return new ReadableStream<string>({
       start: (controller) => {
         const flow = async (both: AbortSignal): Promise<void> => {
-          refuseConstraint(options);
           both.addEventListener('abort', () => wanted()); // a signal of this call alone
-          for await (const piece of this.answer(input, both)) {
+          for await (const piece of this.answer(input, both, constraintOf(options))) {
             controller.enqueue(piece);
             if ((controller.desiredSize ?? 1) <= 0 && !both.aborted)
               await new Promise<void>((resolve) => (wanted = resolve));
@@ -319,7 +366,7 @@ export class LanguageModelSession extends EventTarget {
   /** Add messages without asking for an answer; they are computed now, so that the next prompt
    *  is quick. */
   append(
-    input: LanguageModelPrompt, { signal: given }: LanguageModelPromptOptions = {},
+    input: LanguageModelPrompt, { signal: given }: CallOptions = {},
   ): Promise<void> {
     return this.inTurn(given, async (signal) => {
       const more = messagesOf(input), messages = await this.fit(more);
@@ -331,12 +378,13 @@ export class LanguageModelSession extends EventTarget {
 
   /** Tokens that the input would add. */
   async measureContextUsage(
-    input: LanguageModelPrompt, { signal }: LanguageModelPromptOptions = {},
+    input: LanguageModelPrompt, options: LanguageModelPromptOptions = {},
   ): Promise<number> {
     if (this.end.signal.aborted) throw failure('this session was destroyed', 'InvalidStateError');
-    signal?.throwIfAborted();
+    options.signal?.throwIfAborted();
     const before = [...this.system, ...this.history];
-    return (await this.count([...before, ...messagesOf(input)])) - (await this.count(before));
+    const more = telling(messagesOf(input), constraintOf(options));
+    return (await this.count([...before, ...more])) - (await this.count(before));
   }
 
   /** The name that it had before. */
@@ -347,7 +395,7 @@ export class LanguageModelSession extends EventTarget {
   }
 
   /** Another session with the same past. */
-  clone({ signal: given }: LanguageModelPromptOptions = {}): Promise<LanguageModelSession> {
+  clone({ signal: given }: CallOptions = {}): Promise<LanguageModelSession> {
     return this.inTurn(given, async (signal) => {
       const session = await this.session.fork({ signal });
       if (signal.aborted) void session.close().catch(() => {}); // nobody waits for it any more

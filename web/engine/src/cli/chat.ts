@@ -11,6 +11,7 @@ import type { GenerateOptions } from '../engine/cpu_engine.js';
 import type { Conversation } from '../engine/model.js';
 import { BezelError } from '../engine/wasm.js';
 import { Misuse, OK, type Command, type Given, type Option } from './args.js';
+import { formOptions, keeping, readForm, type Form } from './form.js';
 import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions, type Opened } from './model.js';
 import { printable } from './terminal.js';
@@ -40,6 +41,7 @@ class Chat {
     private readonly opened: Opened,
     private readonly conversation: Conversation,
     private readonly given: Given,
+    private readonly form: Form | undefined,
     private readonly showsProgress: boolean,
   ) {
     const { info } = opened.model, n = given.number('--n');
@@ -65,18 +67,18 @@ class Chat {
           printable(`[calls ${e.name}(${e.arguments}), but this terminal has no tools]`),
         );
       else if ('reasoning' in e) process.stdout.write(printable(e.reasoning));
-      else {
+      else if ('content' in e) {
         this.answered += e.content;
         process.stdout.write(printable(e.content));
       }
     }
   }
 
-  /** The conversation so far as tokens in the model's. */
-  private async setPrompt(signal: AbortSignal): Promise<void> {
+  /** The conversation so far as tokens in the model's; says whether it ends inside a thought. */
+  private async setPrompt(signal: AbortSignal): Promise<boolean> {
     const messages =
       this.system ? [{ role: 'system', content: this.system }, ...this.messages] : this.messages;
-    const { ids } =
+    const { ids, inThought } =
       this.opened.model.chatTokens(JSON.stringify({ messages }), { thinking: this.thinking });
     try {
       await this.conversation.set(ids, {
@@ -90,19 +92,22 @@ class Chat {
     } finally {
       if (this.showsProgress) process.stderr.write('\r\x1b[K');
     }
+    return inThought;
   }
 
   /** Answer the last message; says whether Ctrl-C cut it short. */
   private async answer(signal: AbortSignal): Promise<boolean> {
     const start = performance.now();
     this.answered = '';
-    await this.setPrompt(signal);
-    const first = performance.now();
+    const in_thought = await this.setPrompt(signal);
+    const kept = keeping(this.opened.model, this.form, { thinking: this.thinking, in_thought });
+    const read = performance.now();
     const parser = new ChatParser(this.opened.core, {
-      thinking: this.thinking, starts_in_thought: false, tools: undefined,
+      thinking: this.thinking, starts_in_thought: false, tools: undefined, constrained: false,
     });
-    const pieces = this.conversation.generate({ ...this.options, signal });
+    const pieces = this.conversation.generate({ ...this.options, ...kept, signal });
     let n = 0, step = await pieces.next();
+    const first = performance.now();
     try {
       for (; !step.done; step = await pieces.next()) {
         n++;
@@ -119,7 +124,7 @@ class Chat {
     const seconds = (ms: number): number => ms / 1000;
     if (this.given.has('--stats'))
       process.stderr.write(
-        `(${n} tokens, ${(n / seconds(performance.now() - first)).toFixed(1)} tok/s, first after `
+        `(${n} tokens, ${(n / seconds(performance.now() - read)).toFixed(1)} tok/s, first after `
           + `${seconds(first - start).toFixed(2)} s, ${this.conversation.length} in context)\n`,
       );
     return step.value.stop === 'cancelled';
@@ -217,6 +222,7 @@ const chatOptions: readonly Option[] = [
   { name: '--thinking', help: 'let the model think first', kind: 'flag' },
   { name: '--n', arg: 'N', help: 'tokens an answer at most; default no limit', kind: 'whole' },
   { name: '--stats', help: 'speed after each answer', kind: 'flag' },
+  ...formOptions,
   ...samplingOptions,
   ...modelOptions,
 ];
@@ -224,6 +230,7 @@ const chatOptions: readonly Option[] = [
 /** Open the model and talk, or answer one question. */
 async function converse(given: Given, question: string | undefined): Promise<number> {
   if ((given.number('--n') ?? 0) > 0xffffffff) throw new Misuse('--n is too large');
+  const form = readForm(given);
   const interactive = question === undefined && !!process.stdin.isTTY && !!process.stdout.isTTY;
   const name = given.args[0] as string;
   const opened = await interruptible((signal) => openModel(name, given, signal));
@@ -232,6 +239,7 @@ async function converse(given: Given, question: string | undefined): Promise<num
     opened,
     await opened.model.conversation(given.number('--ctx')),
     given,
+    form,
     interactive && process.stderr.isTTY,
   );
   if (interactive)

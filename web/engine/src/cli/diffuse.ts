@@ -69,16 +69,16 @@ type Script = Pick<CanvasOptions, 'random' | 'sampled'>;
 /** A script's canvases, one after the other. */
 function readScript(place: string, { n_canvas: n, n_vocab }: Info): Script {
   const wrong = (what: string): never => {
-    throw new BezelError(what, 'format');
+    throw new BezelError(`${place}: ${what}`, 'format');
   };
+  const text = readText(place);
   let script: unknown;
   try {
-    script = JSON.parse(readText(place));
-  } catch (e) {
-    if (e instanceof BezelError) throw e;
-    return wrong(`${place}: ${(e as Error).message}`);
+    script = JSON.parse(text);
+  } catch {
+    return wrong('not valid JSON'); // the reason quotes the file, whatever is in it
   }
-  if (typeof script !== 'object' || script === null || Array.isArray(script))
+  if (typeof script !== 'object' || script === null || !('random' in script || 'sampled' in script))
     return wrong('the script must be {"random": [...], "sampled": [...]}');
   const flat: Record<string, number[]> = {};
   for (const key of ['random', 'sampled']) {
@@ -189,6 +189,8 @@ async function continued(given: Given, signal: AbortSignal): Promise<number> {
   for (; !next.done; next = await steps.next()) output.take(next.value);
   const ms = performance.now() - start;
   output.end();
+  if (next.value.stop === 'context')
+    process.stderr.write('(the context is full; --ctx N makes it larger)\n');
   if (given.has('--stats')) process.stderr.write(output.stats(ms));
   model.close();
   return next.value.stop === 'cancelled' ? stopCode() : OK;

@@ -50,8 +50,9 @@ async function storeHas(core: Core, model: string): Promise<boolean> {
 export async function locate(
   core: Core, model: string, folder: string | undefined,
 ): Promise<Located> {
+  // a file's name may be a tag: hf.co/org/repo:file.gguf
   const isPath = fs.statSync(model, { throwIfNoEntry: false })?.isFile() || model.startsWith('/')
-    || model.startsWith('.') || model.endsWith('.gguf');
+    || model.startsWith('.') || /(^|[/\\])[^/\\:]*\.gguf$/.test(model);
   if (isPath)
     return {
       sources: await openAll(shards(model).map((path) => ({ kind: 'path', path }))),

@@ -8,7 +8,9 @@ import { diffuse } from './diffuse.js';
 import { stopCode } from './interrupt.js';
 import { list } from './list.js';
 import { merge } from './merge.js';
+import { copy, remove, running, show } from './models.js';
 import { packageVersion } from './package.js';
+import { pull } from './pull.js';
 import { generate, logits } from './run.js';
 import { serve } from './serve.js';
 import { train } from './train.js';
@@ -22,7 +24,12 @@ const commands: readonly (readonly [Command, string])[] = [
   [diffuse, 'continue a text with a diffusion model'],
   [train, 'learn an adapter from conversations'],
   [merge, 'write a model with an adapter added into its weights'],
-  [list, 'the models in the Ollama store, and those that ship'],
+  [pull, 'bring a model from a registry or the hub'],
+  [list, 'the models in the Ollama store, and those that ship (also: ls)'],
+  [show, 'what a model is, in a few lines'],
+  [copy, 'give a model a second name'],
+  [remove, 'delete a model'],
+  [running, 'which model a running server has loaded'],
   [inspectCommand, 'what is in a file, and whether it runs'],
   [tokenize, 'text to token ids'],
   [detokenize, 'token ids to text'],
@@ -92,7 +99,7 @@ export async function main(words: readonly string[]): Promise<number> {
     process.stdout.write(`bezel ${packageVersion()}\n`);
     return OK;
   }
-  const found = commands.find(([c]) => c.name === name);
+  const found = commands.find(([c]) => c.name === (name === 'ls' ? 'list' : name));
   if (found) return runCommand(found[0], rest);
   process.stderr.write(`bezel: no command "${name}" (see: bezel --help)\n`);
   return USAGE;

@@ -237,8 +237,20 @@ function parseBias(text: string, nVocab: number): [number, number | null] {
   return [Number(id), value === -Infinity ? null : value];
 }
 
+/** A diffusion model draws no next token: what says how to was given by mistake. */
+function checkKind(given: Given, { n_canvas: n }: Info): void {
+  const odd = samplingOptions.find(({ name }) =>
+    !['--greedy', '--seed'].includes(name) && given.has(name));
+  if (n && odd)
+    throw new BezelError(
+      `${odd.name} is not for a diffusion model; for what is, see: bezel diffuse --help`,
+      'argument',
+    );
+}
+
 /** What was asked for, over the model's own defaults. */
 export function sampling(given: Given, info: Info): GenerateOptions {
+  checkKind(given, info);
   const number = (option: string, otherwise: number): number => given.number(option) ?? otherwise;
   const d = info.sampling;
   return {
@@ -250,7 +262,9 @@ export function sampling(given: Given, info: Info): GenerateOptions {
     presence_penalty: number('--presence-penalty', d.presence_penalty),
     frequency_penalty: number('--frequency-penalty', d.frequency_penalty),
     penalty_window: number('--repeat-last-n', d.penalty_window),
-    seed: given.big('--seed') ?? (d.seed || BigInt(Date.now()) * 1000003n),
+    // those of canvases draw all the same
+    seed: given.big('--seed')
+      ?? (d.seed || (given.has('--greedy') && info.n_canvas ? 0n : BigInt(Date.now()) * 1000003n)),
     ...(given.has('--logit-bias')
       && { bias: given.texts('--logit-bias').map((b) => parseBias(b, info.n_vocab)) }),
   };

@@ -3,6 +3,7 @@
 import { fillFile } from '../train/merge_to.js';
 import { BezelError } from '../engine/wasm.js';
 import { Misuse, OK, parseIds, type Command } from './args.js';
+import { formOptions, keeping, readForm } from './form.js';
 import { interruptible, stopCode } from './interrupt.js';
 import { modelOptions, openModel, sampling, samplingOptions } from './model.js';
 import { printable } from './terminal.js';
@@ -99,6 +100,7 @@ export const generate: Command = {
     { name: '--stop', arg: 'TEXT', help: 'end before this string; may be repeated', kind: 'texts' },
     { name: '--json', help: 'print {"ids", "text", "stop"} at the end', kind: 'flag' },
     { name: '--stats', help: 'speed, on standard error', kind: 'flag' },
+    ...formOptions,
     ...samplingOptions,
     ...modelOptions,
   ],
@@ -107,7 +109,7 @@ export const generate: Command = {
     if ((prompt === undefined) === (list === undefined))
       throw new Misuse('give either --prompt or --ids');
     if ((given.number('--n') ?? 0) > 0xffffffff) throw new Misuse('--n is too large');
-    const wanted = list === undefined ? undefined : parseIds(list);
+    const wanted = list === undefined ? undefined : parseIds(list), form = readForm(given);
     return interruptible(async (signal) => {
       const { model, hasLimit } = await openModel(given.args[0] as string, given, signal);
       const conversation = await model.conversation(given.number('--ctx'));
@@ -118,6 +120,7 @@ export const generate: Command = {
         // else the store says
         ...(given.has('--n') || !hasLimit ? { n_max: given.number('--n') ?? 128 } : {}),
         ...(given.has('--stop') && { stop: given.texts('--stop') }),
+        ...keeping(model, form),
         signal,
       };
       const start = performance.now();

@@ -7,7 +7,10 @@ import * as path from 'node:path';
 
 import type { AdapterSource } from '../api/engine_source.js';
 import { chooseBackend } from '../engine/open_model.js';
+import { useProxies } from '../pull/proxy.js';
+import { hubToken } from '../pull/token.js';
 import { Catalog } from '../server/catalog.js';
+import type { ChangeOptions } from '../server/changes.js';
 import { Files } from '../server/files.js';
 import { Guard } from '../server/guard.js';
 import { Host } from '../server/host.js';
@@ -16,12 +19,14 @@ import { Server } from '../server/server.js';
 import { loadInThread, weighInThread } from '../server/thread.js';
 import { fileSource } from '../load/source.js';
 import { DiskStore } from '../store/disk_store.js';
+import { DiskWriter } from '../store/disk_writer.js';
 import { shippedModels } from '../store/shipped.js';
 import { BezelError, Core, loadWasm } from '../engine/wasm.js';
 import { Misuse, type Command, type Given } from './args.js';
 import { adapterParts, storeOption } from './model.js';
 import { stopCode, stopped } from './interrupt.js';
 import { packageVersion, pageFolder } from './package.js';
+import { siteOptions } from './pull.js';
 
 const PORT = 4114, KEEP_MS = 5 * 60_000;
 // side by side: of all, of one address and key, of one program there
@@ -148,6 +153,18 @@ function openPage(url: string): void {
     .unref();
 }
 
+/** How clients pull and delete models. */
+function changesOf(core: Core, given: Given): ChangeOptions {
+  const proxy = useProxies();
+  if (proxy) say(proxy);
+  return {
+    core, say, registry: given.text('--registry'),
+    hub: given.text('--hub') ?? process.env.HF_ENDPOINT, insecure: given.has('--insecure'),
+    token: () => hubToken(), agent: `bezel/${packageVersion()}`,
+    writer: () => DiskWriter.open(core, given.text('--store')),
+  };
+}
+
 export const serve: Command = {
   name: 'serve',
   usage: '[options]',
@@ -194,6 +211,8 @@ export const serve: Command = {
       kind: 'whole',
     },
     storeOption,
+    { name: '--no-pull', help: 'clients cannot pull, make or delete models', kind: 'flag' },
+    ...siteOptions,
     { name: '--open', help: 'open the page', kind: 'flag' },
   ],
   async run(given) {
@@ -201,21 +220,24 @@ export const serve: Command = {
     const wanted = given.number('--port') ?? PORT;
     if (wanted > 65535) throw new Misuse('--port is 0 to 65535');
     const core = await Core.load(await loadWasm());
-    const store = openStore(core, given.text('--store'));
+    const findStore = (): DiskStore | undefined => openStore(core, given.text('--store'));
+    const store = findStore();
     const { files, model } = offeredFiles(given.text('--model'));
     const adapters = await offeredAdapters(given);
     const places = Object.fromEntries(adapters.map(({ name, source }) => [name, source]));
-    const catalog = await Catalog.open(core, { store, files, adapters: places, say });
+    const catalog = await Catalog.open(core, { store, findStore, files, adapters: places, say });
     const kept = model === undefined ? undefined : await catalog.find(model);
     if (model !== undefined && !kept)
       throw new BezelError(`there is no model "${model}" on this machine`, 'not-found');
     const device = await chooseDevice(given.text('--backend') ?? 'auto');
-    const threads = { backend: device.backend, store, answers: ANSWERS, say };
+    // the store may come later: a first pull makes it
+    const threads = () =>
+      ({ backend: device.backend, store: catalog.store, answers: ANSWERS, say });
     const host = new Host(catalog, {
       load: (wish) => loadInThread(
-        { ...threads, adapters: wish.entry.name === kept?.name ? adapters : [] }, wish,
+        { ...threads(), adapters: wish.entry.name === kept?.name ? adapters : [] }, wish,
       ),
-      weigh: (wish, used) => weighInThread(threads, wish, used),
+      weigh: (wish, used) => weighInThread(threads(), wish, used),
       queue: defaultLimits.queue,
       slots: { all: ANSWERS, household: HOUSEHOLD, client: CLIENT },
       answerMs: defaultLimits.answerMs,
@@ -228,6 +250,7 @@ export const serve: Command = {
     const server = new Server({
       catalog, host, files: app === undefined ? undefined : new Files(app),
       version: packageVersion(), hosts, origins, health: () => ({ device }), say,
+      ...(!given.has('--no-pull') && { changes: changesOf(core, given) }),
     });
     const stop = stopped(); // heard from here on, also while the rest starts
     const port = await listenOn(server, wanted, listen);

@@ -10,7 +10,7 @@ import { ChatParser, type ChatEvent } from './completions_parser.js';
 import type { ChatOrder, RawOrder } from '../api/completions_request.js';
 import type {
   ChatCompletion, ChatCompletionChunk, ChatDelta, Completion, CompletionLogprobs, FinishReason,
-  Logprobs, TokenInfo, ToolCall, TopLogprob,
+  Logprobs, TokenInfo, ToolCall, ToolCallDelta, TopLogprob,
 } from '../api/completions_types.js';
 import type { Stop } from './boundary.js';
 import type { ChatTokens } from './cpu_engine.js';
@@ -130,13 +130,17 @@ class ChatState {
   delta(event: ChatEvent): ChatDelta {
     if ('content' in event) return { content: event.content };
     if ('reasoning' in event) return { reasoning_content: event.reasoning };
-    if (this.order.oneCall) this.open = false;
+    if (!('name' in event))
+      return { tool_calls: [{ index: this.calls - 1, function: event }] };
+    const { name, arguments: whole } = event;
+    // a constraint sees to it by itself
+    if (this.order.oneCall && whole !== undefined) this.open = false;
     return {
       tool_calls: [{
         index: this.calls++,
         id: randomId('call_'),
         type: 'function',
-        function: { name: event.name, arguments: event.arguments },
+        function: { name, arguments: whole ?? '' },
       }],
     };
   }
@@ -185,6 +189,7 @@ async function* chatChoice(
 ): AsyncGenerator<ChatCompletionChunk, void, void> {
   const parser = new ChatParser(core, {
     thinking: order.thinking, starts_in_thought: prompt.inThought, tools: order.tools,
+    constrained: order.options.constraint !== undefined,
   });
   const state = new ChatState(head, order, model, index);
   try {
@@ -231,10 +236,21 @@ interface ChatParts {
   readonly tokens: TokenInfo[];
 }
 
+/** The limit may have cut the last one short, of which nobody has use. */
+function isWhole({ function: { arguments: text } }: ToolCall): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function wholeChoice(
-  { content, reasoning, finish, calls, tokens }: ChatParts, index: number,
+  { content, reasoning, finish, calls: begun, tokens }: ChatParts, index: number,
 ): ChatCompletion['choices'][number] {
   if (!finish) throw new BezelError('the answer ended without saying why', 'cancelled');
+  const calls = finish === 'length' ? begun.filter(isWhole) : begun;
   const message = {
     role: 'assistant' as const,
     content: content || !calls.length ? content : null,
@@ -248,6 +264,12 @@ function wholeChoice(
     finish_reason: finish,
     logprobs: tokens.length ? { content: tokens, refusal: null } : null,
   };
+}
+
+function addCall(calls: ToolCall[], { index, id = '', function: f }: ToolCallDelta): void {
+  const { name = '', arguments: more } = f;
+  const call = (calls[index] ??= { id, type: 'function', function: { name, arguments: '' } });
+  call.function.arguments += more;
 }
 
 /** All chunks as one answer; they must have been asked to include usage. */
@@ -264,7 +286,7 @@ export async function wholeChat(
         (all[index] ??= { content: '', reasoning: '', finish: null, calls: [], tokens: [] });
       one.content += delta.content ?? '';
       one.reasoning += delta.reasoning_content ?? '';
-      for (const { index: _, ...call } of delta.tool_calls ?? []) one.calls.push(call);
+      for (const call of delta.tool_calls ?? []) addCall(one.calls, call);
       one.tokens.push(...(logprobs?.content ?? []));
       one.finish ??= finish_reason;
     }

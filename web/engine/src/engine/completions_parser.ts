@@ -11,21 +11,24 @@ export interface ChatParserOptions {
   starts_in_thought: boolean;
   /** JSON of the tools: some repairs need a property's type. */
   tools: string | undefined;
+  /** The answer keeps to a constraint: calls come piece by piece, and each feed is the text of one
+   *  token, since text may spell tags. */
+  constrained: boolean;
 }
 
-/** Exactly one kind each. `arguments` is a JSON object as text. */
+/** Exactly one kind each. `arguments` is a JSON object as text. Of a constrained answer the name
+ *  comes alone, and then the arguments by themselves, piece by piece. */
 export type ChatEvent =
-  { content: string } | { reasoning: string } | { name: string; arguments: string };
+  { content: string } | { reasoning: string } | { name: string; arguments?: string }
+  | { arguments: string };
 
 export class ChatParser {
   private readonly p: ChatPtr;
 
   constructor(
-    private readonly core: Core, { thinking, starts_in_thought, tools }: ChatParserOptions,
+    private readonly core: Core, { tools, ...flags }: ChatParserOptions,
   ) {
-    const json =
-      `{"thinking":${thinking},"starts_in_thought":`
-        + `${starts_in_thought}${tools ? `,"tools":${tools}` : ''}}`;
+    const json = `${JSON.stringify(flags).slice(0, -1)}${tools ? `,"tools":${tools}` : ''}}`;
     this.p = core.with(json, (p, n) => core.check(core.exports.bz_wasm_chat_open(p, n)));
   }
 

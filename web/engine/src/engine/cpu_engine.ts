@@ -94,6 +94,39 @@ export interface OpenOptions {
   store?: StoreTexts;
 }
 
+/** A tool that a text may call. */
+export interface CallableTool {
+  name: string;
+  /** A JSON Schema of the arguments; absent: any object. */
+  parameters?: unknown;
+  /** The arguments keep to it; else they are any object. */
+  strict?: boolean;
+}
+
+/** What a text keeps to; the JSON of bz_constraint_open in include/bezel.h. */
+export interface Constraint {
+  /** At most one of these four: a JSON Schema; any JSON object; a pattern of ECMA-262, for the
+   *  whole text; a grammar in GBNF. */
+  schema?: unknown;
+  json?: true;
+  regex?: string;
+  gbnf?: string;
+  /** JSON may have line breaks and spaces; else it is compact. */
+  indent?: boolean;
+  /** Keywords of a schema that cannot be kept exactly are left out; else they are an error. */
+  lenient?: boolean;
+  /** Calls are of one of these. */
+  tools?: readonly CallableTool[];
+  /** 'auto': text or calls; 'required': at least one call, and no text. */
+  call?: 'auto' | 'required' | 'none';
+  /** At most one call. */
+  one_call?: boolean;
+  /** A thought may come first. */
+  thinking?: boolean;
+  /** The prompt ends inside one. */
+  in_thought?: boolean;
+}
+
 export interface GenerateOptions extends Partial<Sampling> {
   /** Tokens at most; 0: until the model ends or the context is full. */
   n_max?: number;
@@ -105,6 +138,11 @@ export interface GenerateOptions extends Partial<Sampling> {
   bias?: readonly (readonly [id: number, add: number | null])[];
   /** Of a diffusion model. */
   diffusion?: CanvasOptions;
+  /** Not of a diffusion model. */
+  constraint?: Constraint;
+  /** Read tokens that the constraint leaves no choice of one by one, so that each has its own
+   *  logits. */
+  one_by_one?: boolean;
 }
 
 export interface Generated {
@@ -119,9 +157,11 @@ export interface RenderOptions {
   history?: boolean;
 }
 
-/** JSON of the options. A seed has 64 bits, which the core reads as a signed number. */
-export function optionsJson({ seed, ...rest }: GenerateOptions): string {
-  const text = JSON.stringify(rest);
+/** JSON of the options. A seed has 64 bits, which the core reads as a signed number; a constraint
+ *  is a string, by which the core finds it again. */
+export function optionsJson({ seed, constraint, ...rest }: GenerateOptions): string {
+  const text =
+    JSON.stringify({ ...rest, ...(constraint && { constraint: JSON.stringify(constraint) }) });
   if (seed === undefined) return text;
   const before = text === '{}' ? '' : ',';
   return `${text.slice(0, -1)}${before}"seed":${BigInt.asIntN(64, BigInt(seed))}}`;
@@ -131,6 +171,20 @@ export function optionsJson({ seed, ...rest }: GenerateOptions): string {
 export function endsOf(core: Core, engine: EnginePtr): Int32Array {
   core.checkNumber(core.exports.bz_wasm_ends(engine));
   return core.resultIds();
+}
+
+/** Why no text can keep to this; undefined: texts can. */
+export function checkConstraint(
+  core: Core, engine: EnginePtr, constraint: Constraint,
+): string | undefined {
+  try {
+    core.with(JSON.stringify(constraint), (p, n) =>
+      core.checkNumber(core.exports.bz_wasm_constraint_check(engine, p, n)));
+    return undefined;
+  } catch (e) {
+    if (e instanceof BezelError && e.kind !== 'memory') return e.message;
+    throw e;
+  }
 }
 
 /** A prompt as tokens. */
@@ -353,6 +407,21 @@ export class CpuEngine {
   }
 }
 
+/** Tokens that came together, and the text that became certain with them. */
+interface Step {
+  ids: Int32Array;
+  text: string;
+  /** Of each token, where a constraint left no choice of them. */
+  texts: string[];
+}
+interface StepsEnd {
+  first: number;
+  count: number;
+  stop: Stop;
+}
+
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
 export class CpuSession {
   private p: SessionPtr;
 
@@ -450,28 +519,31 @@ export class CpuSession {
   }
 
   /** Go on from the last logits: each token with the text that became certain with it (perhaps
-   *  none). Leave the loop to cancel. */
-  *pieces(
-    options: GenerateOptions = {},
-  ): Generator<{ id: number; text: string }, { first: number; count: number; stop: Stop }> {
+   *  none). Leave the loop to cancel; the session then holds what came out. */
+  *pieces(options: GenerateOptions = {}): Generator<{ id: number; text: string }, StepsEnd> {
     const steps = this.steps(options);
+    let left = 0; // of the tokens that came together, so many were not taken
     try {
       for (;;) {
         const next = steps.next();
         if (next.done) return next.value;
-        const { ids, text } = next.value;
+        const { ids, text, texts } = next.value;
+        left = ids.length;
         // of a canvas the last one brings all of the text
-        for (const [i, id] of ids.entries()) yield { id, text: i + 1 === ids.length ? text : '' };
+        for (const [i, id] of ids.entries()) {
+          left--;
+          yield { id, text: texts[i] ?? (left ? '' : text) };
+        }
       }
     } finally {
       steps.return({ first: 0, count: 0, stop: 'cancelled' });
+      if (left) this.truncate(this.length - left);
     }
   }
 
-  /** The same step by step: a token each, or a step of a canvas, which is text only at its end. */
-  *steps(
-    options: GenerateOptions = {},
-  ): Generator<{ ids: Int32Array; text: string }, { first: number; count: number; stop: Stop }> {
+  /** The same step by step: a token each, or several that a constraint left no choice of; or a step
+   *  of a canvas, which is text only at its end. */
+  *steps(options: GenerateOptions = {}): Generator<Step, StepsEnd> {
     const { exports } = this.core;
     const g: GenerationPtr = this.core.with(optionsJson(options), (p, n) =>
       this.core.check(exports.bz_wasm_generation_open(this.ptr, p, n)));
@@ -479,15 +551,25 @@ export class CpuSession {
       for (;;) {
         const before = exports.bz_wasm_generation_count(g);
         const over = this.core.checkNumber(exports.bz_wasm_generation_next(g));
-        const text = this.core.resultText(), first = exports.bz_wasm_generation_first(g);
+        const piece = this.core.result(), first = exports.bz_wasm_generation_first(g);
         const count = exports.bz_wasm_generation_count(g);
-        if (count > before || !over) yield { ids: this.tokensFrom(first + before), text };
+        if (count > before || !over)
+          yield { ids: this.tokensFrom(first + before), ...this.textsOf(g, piece) };
         if (over)
           return { first, count, stop: STOP[exports.bz_wasm_generation_stop(g)] ?? 'end' };
       }
     } finally {
       exports.bz_wasm_generation_close(g);
     }
+  }
+
+  private textsOf(g: GenerationPtr, piece: Uint8Array): Omit<Step, 'ids'> {
+    this.core.exports.bz_wasm_generation_ends(g);
+    const ends = this.core.resultIds();
+    return {
+      text: decoder.decode(piece),
+      texts: Array.from(ends, (end, i) => decoder.decode(piece.subarray(i ? ends[i - 1] : 0, end))),
+    };
   }
 
   /** The canvas of a diffusion model, and its words after the last step; a copy. */

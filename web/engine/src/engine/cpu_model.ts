@@ -5,7 +5,8 @@
 
 import { DEFAULT_CONTEXT, type Stop } from './boundary.js';
 import {
-  CpuEngine, endsOf, hold, type ChatTokens, type CpuSession, type Info, type OpenOptions,
+  checkConstraint, CpuEngine, endsOf, hold, type ChatTokens, type Constraint, type CpuSession,
+  type Info, type OpenOptions,
 } from './cpu_engine.js';
 import { piecesOf, readCanvas } from './canvas.js';
 import { automaticContext, gigabytes, type Estimate } from '../load/estimate.js';
@@ -143,6 +144,10 @@ export class CpuModel implements Model {
 
   ends(): Int32Array {
     return endsOf(this.engine.core, this.engine.ptr);
+  }
+
+  checkConstraint(constraint: Constraint): string | undefined {
+    return checkConstraint(this.engine.core, this.engine.ptr, constraint);
   }
 
   async addAdapter(source: Source, options: AdapterOptions = {}): Promise<number> {
@@ -307,7 +312,8 @@ class CpuConversation implements Conversation {
     signal, logprobs, ahead: _, ...options
   }: ConversationOptions): AsyncGenerator<Piece, { stop: Stop }, void> {
     const leave = this.turn.begin();
-    const pieces = this.session.pieces(options);
+    const pieces =
+      this.session.pieces(logprobs === undefined ? options : { ...options, one_by_one: true });
     try {
       await this.needLogits(signal);
       for (;;) {

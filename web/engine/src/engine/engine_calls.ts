@@ -2,7 +2,7 @@
 // there and back.
 
 import type { BenchOptions, BenchProgress, BenchResult } from './bench.js';
-import type { Info, StoreTexts } from './cpu_engine.js';
+import type { Constraint, Info, StoreTexts } from './cpu_engine.js';
 import type { DiffusionStreams } from './local_diffusion.js';
 import type { DeviceReport, Memory, Progress, SelfTest } from './model.js';
 import type { Backend, OpenModelOptions } from './open_model.js';
@@ -73,6 +73,7 @@ export interface EngineCalls extends TrainCalls, MergeCalls {
   complete: Spec<CompletionRequest, Completion>;
   tokenize: Spec<{ text: string; bos?: boolean; plain?: boolean }, Int32Array>;
   detokenize: Spec<{ ids: Int32Array; specials?: boolean }, string>;
+  checkConstraint: Spec<Constraint, string | undefined>;
   countChat: Spec<{ request: ChatRequest; history: boolean }, number>;
   memory: Spec<undefined, Memory>;
   selfTest: Spec<undefined, SelfTest[]>;

@@ -6,6 +6,7 @@
 import { checkKind } from '../api/diffusion_request.js';
 import { bench, type BenchOptions, type BenchProgress, type BenchResult } from './bench.js';
 import { canvasOf, checked, padded } from './canvas.js';
+import { constrained } from './constrained.js';
 import {
   chatChunks, newHead, rawChunks, wholeChat, wholeText, type RawPrompt,
 } from './completions.js';
@@ -351,9 +352,10 @@ export class LocalEngine {
       if (this.end.signal.aborted) throw disposed();
       const prompt = this.model.chatTokens(order.conversation, { thinking: order.thinking });
       const head = newHead('chatcmpl-', request.model ?? this.name);
+      const kept = constrained(this.model, order, prompt.inThought);
       return {
         ids: this.checkLength(prompt.ids, 'messages'),
-        make: (enter) => chatChunks(this.core, this.model, enter, order, prompt, head),
+        make: (enter) => chatChunks(this.core, this.model, enter, kept, prompt, head),
       };
     });
   }
@@ -363,7 +365,7 @@ export class LocalEngine {
     request: CompletionRequest, signal: AbortSignal,
   ): AsyncGenerator<Completion, void, void> {
     return this.answer(request, signal, async () => {
-      const order = this.fittingKind(readCompletion(request));
+      const order = constrained(this.model, this.fittingKind(readCompletion(request)));
       const head = newHead('cmpl-', request.model ?? this.name);
       const prompts = order.prompts && (await this.rawPrompts(order.prompts, signal));
       if (this.end.signal.aborted) throw disposed();
@@ -417,7 +419,7 @@ export class LocalEngine {
 
   /** What this kind of model can do, with the canvas that it begins with as tokens. */
   private fittingKind<O extends Order>(order: O): O {
-    checkKind(this.model.info, order.options);
+    checkKind(this.model.info, order.options, order.constraint);
     const { diffusion: given } = order.options, { n_canvas: n } = this.model.info;
     if (!order.canvas && !given?.canvas) return order;
     const canvas = order.canvas
@@ -487,6 +489,7 @@ export class LocalEngine {
       wholeText(this.complete(withUsage(request), signal)),
     tokenize: async ({ text, ...options }) => this.model.tokenize(text, options),
     detokenize: async ({ ids, specials }) => this.model.detokenize(ids, specials),
+    checkConstraint: async (constraint) => this.model.checkConstraint(constraint),
     countChat: async ({ request, history }) => this.chatTokens(request, history).length,
     memory: async () => this.model.memory,
     selfTest: () => this.model.selfTest(),

@@ -5,7 +5,7 @@
 
 import type { Tier } from '../gpu/adapter.js';
 import type { CanvasStop, Stop } from './boundary.js';
-import type { ChatTokens, GenerateOptions, Info } from './cpu_engine.js';
+import type { ChatTokens, Constraint, GenerateOptions, Info } from './cpu_engine.js';
 import type { DispatchTime, KernelTime } from '../gpu/profile.js';
 import type { Source } from '../load/source.js';
 
@@ -271,6 +271,8 @@ export interface Model {
   detokenize(ids: Int32Array, specials?: boolean): string;
   /** The tokens that end a text. */
   ends(): Int32Array;
+  /** Why no text can keep to this; undefined: texts can. */
+  checkConstraint(constraint: Constraint): string | undefined;
   /** The source stays the caller's, and must outlive the adapter: a device that is lost is
    *  loaded again. */
   addAdapter(source: Source, options?: AdapterOptions): Promise<number>;

@@ -53,8 +53,7 @@ export class GpuCanvas {
     const text: GenerationPtr = core.with(json, (p, n) =>
       core.check(x.bz_wasm_generation_open(session.ptr, p, n)));
     try {
-      for (const id of begun.tokens ? session.tokens.subarray(-begun.tokens) : [])
-        core.checkNumber(x.bz_wasm_generation_advance(text, id));
+      core.checkNumber(x.bz_wasm_generation_resume(text, begun.tokens));
       for (let canvas = begun.canvases; x.bz_wasm_generation_has_room(text); canvas++) {
         for await (const step of this.steps(text, canvas, options.diffusion?.random, signal)) {
           yield step;

@@ -9,7 +9,8 @@ import type { Device, Tier } from './adapter.js';
 import type { Stop } from '../engine/boundary.js';
 import { piecesOf } from '../engine/canvas.js';
 import {
-  addAdapter, endsOf, type ChatTokens, type Info, type StoreTexts,
+  addAdapter, checkConstraint, endsOf, type ChatTokens, type Constraint, type Info,
+  type StoreTexts,
 } from '../engine/cpu_engine.js';
 import { Gpu } from './gpu.js';
 import { GpuEngine } from './gpu_engine.js';
@@ -148,6 +149,10 @@ export class GpuModel implements Model {
 
   ends(): Int32Array {
     return endsOf(this.current.core, this.current.ptr);
+  }
+
+  checkConstraint(constraint: Constraint): string | undefined {
+    return checkConstraint(this.current.core, this.current.ptr, constraint);
   }
 
   async addAdapter(source: Source, options: AdapterOptions = {}): Promise<number> {

@@ -6,7 +6,7 @@
 
 import {
   FIRST_HORIZON, HOST_RANGE_BYTES, KV_DIGEST, LOGIT_ROWS, readHostRange, RESERVE, STOP,
-  type Bytes, type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr, type Stop,
+  type Exports, type GenerationPtr, type ProgramPtr, type SessionPtr, type Stop,
 } from '../engine/boundary.js';
 import { optionsJson, type GenerateOptions } from '../engine/cpu_engine.js';
 import { GpuCanvas, type Begun } from './gpu_canvas.js';
@@ -59,7 +59,7 @@ export interface DrawOptions extends GenerateOptions {
 
 export class GpuSession {
   readonly context: number;
-  private readonly batch: number;
+  readonly batch: number;
   private p: SessionPtr;
   private readonly decodes: (Recorded | undefined)[] = []; // one token, by historyOf() its position
   private whole: Recorded | undefined; // a batch whose logits nobody wants
@@ -228,11 +228,14 @@ export class GpuSession {
     return true;
   }
 
-  /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. */
-  private async readBatch(
+  /** Queue reading `ids` (a batch at most); reads see the logits of its last rows. Without
+   *  `advance` the session does not have them yet. */
+  async readBatch(
     ids: Int32Array,
     nLogits: number,
-    { read, signal }: { read?: Read; signal?: AbortSignal | undefined } = {},
+    {
+      read, signal, advance = true,
+    }: { read?: Read; signal?: AbortSignal | undefined; advance?: boolean } = {},
   ): Promise<void> {
     const { core, gpu } = this.engine;
     const quiet = nLogits === 0 && ids.length === this.batch;
@@ -260,8 +263,9 @@ export class GpuSession {
     }
     try {
       if (!given) this.input(ids);
-      core.with(ids, (p, n) =>
-        core.checkNumber(this.x.bz_wasm_gpu_advance(this.ptr, p, n, +(nLogits === 1))));
+      if (advance)
+        core.with(ids, (p, n) =>
+          core.checkNumber(this.x.bz_wasm_gpu_advance(this.ptr, p, n, +(nLogits === 1))));
       this.unread = undefined; // it was the first of them
       const brought = gpu.run(read ? [program.number, read] : [program.number]);
       if (read) await brought;
@@ -332,13 +336,13 @@ export class GpuSession {
     if (this.canvas && ids.length === 1) return this.canvas.profile(timed);
     if (this.canvas) return this.profileRead(ids, timed);
     const draw = core.with('{"temperature":0}', (p, n) =>
-      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n, 0 as Bytes, 0)));
+      core.check(this.x.bz_wasm_gpu_draw_open(this.ptr, p, n)));
     const programs: Recorded[] = [];
     try {
       if (this.engine.needsRows) await this.engine.gatherRows(this.ptr, ids);
       programs.push(await this.record(() =>
         this.x.bz_wasm_gpu_record(this.ptr, ids.length, 1, this.position + ids.length)));
-      programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw)));
+      programs.push(await this.record(() => this.x.bz_wasm_gpu_record_draw(this.ptr, draw, 0)));
       this.input(ids);
       core.with(ids, (p, n) => core.checkNumber(this.x.bz_wasm_gpu_advance(this.ptr, p, n, 0)));
       const numbers = programs.map((p) => p.number);
@@ -388,21 +392,21 @@ export class GpuSession {
     ...options
   }: DrawOptions = {}): AsyncGenerator<Piece, { stop: Stop }, void> {
     const { core } = this.engine;
-    const json = optionsJson(options);
+    const json = optionsJson(logprobs === undefined ? options : { ...options, one_by_one: true });
     let text = 0 as GenerationPtr, decoder: GpuDecoder | undefined;
     try {
-      text = core.with(json, (p, n) => core.check(this.x.bz_wasm_generation_open(this.ptr, p, n)));
-      for (const id of resumed ? this.tokens.subarray(-resumed) : [])
-        core.checkNumber(this.x.bz_wasm_generation_advance(text, id));
-      if (!this.x.bz_wasm_generation_has_room(text)) return { stop: this.stopOf(text) };
       await this.needLogits(signal);
-      decoder =
-        await GpuDecoder.open(this, json, { ahead, logits: logprobs !== undefined, signal });
+      text = core.with(json, (p, n) => core.check(this.x.bz_wasm_generation_open(this.ptr, p, n)));
+      core.checkNumber(this.x.bz_wasm_generation_resume(text, resumed));
+      if (!this.x.bz_wasm_generation_has_room(text)) return { stop: this.stopOf(text) };
+      decoder = await GpuDecoder.open(this, text, json, {
+        ahead, signal,
+        logits: logprobs !== undefined, constrained: options.constraint !== undefined,
+      });
       for (let left = options.n_max ? options.n_max - resumed : Infinity; ; left--) {
         if (signal?.aborted) return { stop: 'cancelled' };
-        const { id, logits } = await decoder.next(left);
-        const over = core.checkNumber(this.x.bz_wasm_generation_advance(text, id));
-        const piece: Piece = { id, text: core.resultText() };
+        const { id, text: more, over, logits } = await decoder.next(left);
+        const piece: Piece = { id, text: more };
         if (logits && logprobs !== undefined) {
           const all = new Logprobs(logits);
           piece.logprob = all.of(id);

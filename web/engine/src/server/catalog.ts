@@ -10,9 +10,10 @@ import { inspect } from '../engine/cpu_engine.js';
 import { shards } from '../api/engine_source.js';
 import { fileSource, type Source } from '../load/source.js';
 import type { DiskStore } from '../store/disk_store.js';
+import type { ModelTexts } from '../store/ollama_store.js';
 import { inspectFile } from '../store/inspect_file.js';
 import {
-  blobName, composeManifest, parseManifest, parseName, type Layer,
+  blobName, composeManifest, parseName, type Layer,
 } from '../store/manifest.js';
 import type { StoredModel } from '../store/source_ref.js';
 import { BezelError, type Core } from '../engine/wasm.js';
@@ -31,8 +32,6 @@ interface Shipped {
   readonly entry: Entry;
   readonly blobs: ReadonlyMap<string, string | Buffer>; // by digest: a path, or the bytes
 }
-
-const MAX_TEXT = 1 << 20; // a text of a store that is longer than this is not shown
 
 const sha256 = (data: Buffer): string => crypto.createHash('sha256').update(data).digest('hex');
 
@@ -69,6 +68,8 @@ async function openFile(file: string): Promise<{ size: number; bytes: fs.promise
 
 export interface CatalogOptions {
   store?: DiskStore | undefined;
+  /** Asked again and again while there is no store: a pull may make one. */
+  findStore?: () => DiskStore | undefined;
   /** GGUF files by the name under which they are offered. */
   files?: Readonly<Record<string, string>>;
   /** Adapters' files by the name that errors call them. */
@@ -77,7 +78,7 @@ export interface CatalogOptions {
 }
 
 export class Catalog {
-  readonly store: DiskStore | undefined;
+  store: DiskStore | undefined;
   private readonly shipped = new Map<string, Shipped>();
   private readonly contexts = new Map<string, number>(); // by manifest or file
 
@@ -104,6 +105,7 @@ export class Catalog {
 
   /** What this engine might run; the store comes first where names are the same. */
   async list(): Promise<StoredModel[]> {
+    this.store ??= this.options.findStore?.();
     const stored = ((await this.store?.list()) ?? []).filter((m) =>
       m.kind === 'model' && /^(gemma4|diffusion-gemma|$)/.test(m.family ?? ''));
     const names = new Set(stored.map((m) => m.name.toLowerCase()));
@@ -123,24 +125,16 @@ export class Catalog {
       if (e instanceof BezelError && e.kind !== 'memory') return undefined;
       throw e;
     }
+    this.store ??= this.options.findStore?.();
     const name = await this.store?.find(text);
     if (!this.store || !name) return this.shipped.get(short)?.entry;
     const about = (await this.store.list()).find((m) => m.name === name.short);
     return about && { ...about, manifest: await this.store.manifest(name) };
   }
 
-  /** The small texts beside the weights, by kind: params, system, template, license. */
-  async texts(entry: Entry): Promise<Partial<Record<Layer['kind'], string>>> {
-    const texts: Partial<Record<Layer['kind'], string>> = {};
-    if (entry.file !== undefined) return texts;
-    for (const { kind, digest, size } of parseManifest(this.core, entry.manifest)) {
-      if (!['params', 'system', 'template', 'license'].includes(kind) || size > MAX_TEXT
-        || texts[kind] !== undefined)
-        continue;
-      const file = await this.store?.tree.file(['blobs', blobName(digest)]);
-      if (file) texts[kind] = await file.text(MAX_TEXT);
-    }
-    return texts;
+  /** The small texts beside the weights, by kind. */
+  async texts(entry: Entry): Promise<ModelTexts> {
+    return entry.file === undefined ? ((await this.store?.texts(entry.manifest)) ?? {}) : {};
   }
 
   /** Metadata of the weights, long lists left out as Ollama does. */
@@ -199,9 +193,11 @@ export class Catalog {
   }
 
   /** Where things lie is this machine's business: who asks over the wire hears names instead, of
-   *  the model or of an adapter. */
-  withoutPaths(text: string, name: string): string {
-    let shown = text;
+   *  the model or of an adapter. What is wrong with a field of a request is said in the request's
+   *  own words, such as #/properties/a. */
+  withoutPaths(e: unknown, name: string): unknown {
+    if (!(e instanceof BezelError) || e.param !== undefined) return e;
+    let shown = e.message;
     const files = [...this.shipped.values()].flatMap(({ entry }) =>
       (entry.file === undefined ? [] : shards(entry.file)));
     for (const file of files) shown = shown.replaceAll(file, name);
@@ -212,7 +208,8 @@ export class Catalog {
       shown = shown.replaceAll(` ${this.store.tree.place}`, '').replaceAll(
         this.store.tree.place, '/its/store',
       );
-    return shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
+    shown = shown.replace(/(?<![\w.:/\\])(?:[A-Za-z]:)?(?:[\\/][^\s:"'\\/,;()]+){2,}/g, name);
+    return new BezelError(shown, e.kind, e);
   }
 
   /** A file as if it lay in a store: a manifest and a config are made for it. */

@@ -122,6 +122,28 @@ export class Guard {
     return {};
   }
 
+  /** Who may change what is on this machine: its programs, and the server's own page. Not a page
+   *  of another origin, also not one that may use the models; not another machine, since there are
+   *  no passwords, nor one behind a proxy. */
+  checkChange({ headers, socket }: IncomingMessage): void {
+    const { origin } = headers;
+    if (origin !== undefined && !this.isOwn(origin, headers))
+      throw new HttpError(
+        403,
+        'pages of other origins may not change the models of this machine, also not those that '
+          + '--allow-origin lets in',
+        'change_refused',
+      );
+    const from = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
+    const forwarded = headers['x-forwarded-for'] ?? headers.forwarded;
+    if (!(from === '::1' || from.startsWith('127.')) || forwarded !== undefined)
+      throw new HttpError(
+        403,
+        'only programs of the machine itself may change its models; there, bezel pull brings one',
+        'change_refused',
+      );
+  }
+
   private isOwn(origin: string, headers: IncomingHttpHeaders): boolean {
     return origin === `http://${headers.host}` || origin === `https://${headers.host}`;
   }

@@ -133,9 +133,7 @@ export class Host {
         household: turn.household,
       });
     } catch (e) {
-      throw e instanceof BezelError
-        ? new BezelError(this.catalog.withoutPaths(e.message, entry.name), e.kind, e, e.param)
-        : e;
+      throw this.catalog.withoutPaths(e, entry.name);
     }
   }
 

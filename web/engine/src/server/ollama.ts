@@ -1,9 +1,11 @@
-// ollama - the protocol of /api: chat, generate, tags, show, ps. Requests are turned into the
-// engine's own shape (OpenAI's) and its pieces into JSON lines.
+// ollama - the protocol of /api: chat, generate, tags, show, ps (changes.ts: pull, delete, copy,
+// create). Requests are turned into the engine's own shape (OpenAI's) and its pieces into JSON
+// lines.
 
 import { checkNeutral } from '../api/completions_extras.js';
 import { show as shown } from '../api/errors.js';
-import type { ChatDelta, Timings, Usage } from '../api/completions_types.js';
+import type { ChatDelta, Timings, ToolCallDelta, Usage } from '../api/completions_types.js';
+import { isObject, modelfileText, parameterLines } from '../pull/modelfile.js';
 import type { StoredModel } from '../store/source_ref.js';
 import type { Catalog, Entry } from './catalog.js';
 import type { Chunk, Given, Host, Kind, Request } from './host.js';
@@ -22,10 +24,7 @@ export const ollamaError = (e: unknown): { error: string } => ({
   error: e instanceof Error ? e.message : String(e),
 });
 
-const isObject = (v: unknown): v is Body =>
-  typeof v === 'object' && v !== null && !Array.isArray(v);
-
-function text(body: Body, key: string): string | undefined {
+export function text(body: Body, key: string): string | undefined {
   const value = body[key];
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'string') throw new HttpError(400, `"${key}" is not a text`);
@@ -191,7 +190,7 @@ function mapThink(think: unknown): Body {
   return { thinking: think !== false };
 }
 
-function flag(body: Body, key: string, otherwise: boolean): boolean {
+export function flag(body: Body, key: string, otherwise: boolean): boolean {
   const value = body[key] ?? otherwise;
   if (typeof value !== 'boolean') throw new HttpError(400, `"${key}" is true or false`);
   return value;
@@ -304,6 +303,7 @@ class Answer {
   private usage: Usage | undefined;
   private timings: Timings | undefined;
   private readonly calls: object[] = [];
+  private open: { index: number; name: string; arguments: string } | undefined;
 
   constructor(private readonly dialect: Dialect) {}
 
@@ -314,15 +314,32 @@ class Answer {
       const { finish_reason: reason } = choice;
       const delta: ChatDelta = 'delta' in choice ? choice.delta : { content: choice.text };
       if (reason) this.reason = reason === 'length' ? 'length' : 'stop';
-      // A call comes whole, in one piece; Ollama wants its arguments as an object.
-      const calls = (delta.tool_calls ?? []).map(({ function: f }) =>
-        ({ function: { name: f.name, arguments: JSON.parse(f.arguments) as unknown } }));
+      const calls = (delta.tool_calls ?? []).flatMap((call) => this.takeCall(call));
+      // the limit may have cut the last one short
+      if (reason && reason !== 'length') calls.push(...this.closeCall());
       const { content = '', reasoning_content: thinking = '' } = delta;
       this.content += content;
       this.thinking += thinking;
       this.calls.push(...calls);
       if (content || thinking || calls.length) yield this.dialect.piece(content, thinking, calls);
     }
+  }
+
+  /** A call may come in pieces; Ollama has it whole. The one before is, when another begins. */
+  private takeCall({ index, function: f }: ToolCallDelta): object[] {
+    const before = this.open && this.open.index !== index ? this.closeCall() : [];
+    this.open ??= { index, name: '', arguments: '' };
+    this.open.name += f?.name ?? '';
+    this.open.arguments += f?.arguments ?? '';
+    return before;
+  }
+
+  /** Its arguments are an object. */
+  private closeCall(): object[] {
+    if (!this.open) return [];
+    const { name, arguments: text } = this.open;
+    this.open = undefined;
+    return [{ function: { name, arguments: JSON.parse(text) as unknown } }];
   }
 
   /** The last object: with all of the answer where nothing was sent before. */
@@ -373,23 +390,18 @@ export function running(ex: Exchange, host: Host): void {
   sendJson(ex, 200, { models });
 }
 
-/** The lines of a Modelfile that the parameters stand for. */
-function parameterLines(params: string | undefined): string {
-  const all = JSON.parse(params ?? '{}') as unknown;
-  const lines = isObject(all)
-    ? Object.entries(all).flatMap(([k, v]) =>
-      (Array.isArray(v) ? v : [v]).map((one) => `${k.padEnd(30)} ${JSON.stringify(one)}`))
-    : [];
-  return lines.join('\n');
+/** The model that a request is about: older clients say `name`. */
+export function modelOf(body: Body): string {
+  const name = text(body, 'model') || text(body, 'name');
+  if (!name) throw new HttpError(400, '"model" is missing');
+  return name;
 }
 
 export async function show(ex: Exchange, host: Host): Promise<void> {
-  const body = await readJson(ex);
-  const name = text(body, 'model') ?? text(body, 'name');
-  if (!name) throw new HttpError(400, '"model" is missing');
+  const body = await readJson(ex), name = modelOf(body);
   const entry = await host.find(name), texts = await host.catalog.texts(entry);
   sendJson(ex, 200, {
-    modelfile: `FROM ${entry.name}\n`,
+    modelfile: modelfileText(entry.name, texts),
     parameters: parameterLines(texts.params),
     template: texts.template ?? '',
     ...(texts.system !== undefined && { system: texts.system }),

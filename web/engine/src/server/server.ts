@@ -10,12 +10,12 @@ import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import type { Catalog } from './catalog.js';
+import { Changes, type ChangeOptions } from './changes.js';
 import { sendContent } from './content.js';
 import { pageHeaders, type Files } from './files.js';
 import { Guard, type GuardOptions } from './guard.js';
 import type { Host } from './host.js';
 import { defaultLimits, Gone, HttpError, sendJson, type Exchange, type Limits } from './http.js';
-import { BezelError } from '../engine/wasm.js';
 import * as ollama from './ollama.js';
 import * as openai from './openai.js';
 
@@ -26,6 +26,8 @@ export interface ServerOptions extends GuardOptions {
   readonly files: Files | undefined;
   readonly version: string;
   readonly limits?: Partial<Limits>;
+  /** How models are pulled, made and deleted; absent: they are not. */
+  readonly changes?: ChangeOptions;
   /** Facts for /health, asked when it is. */
   readonly health?: () => Record<string, unknown>;
   /** Failures that are ours. */
@@ -64,13 +66,15 @@ export class Server {
   private readonly connectionIds = new WeakMap<object, string>();
   private connections = 0;
   private readonly bodies = { bytes: 0 };
+  private readonly changes: Changes | undefined;
   private readonly exact: ReadonlyMap<string, Handler>;
   private readonly below: readonly (readonly [string, Handler])[];
 
   constructor(private readonly options: ServerOptions) {
     this.guard = new Guard(options);
     this.limits = { ...defaultLimits, ...options.limits };
-    const { host, catalog } = options;
+    const { host, catalog, changes } = options;
+    this.changes = changes && new Changes(catalog, host, changes);
     this.exact = new Map<string, Handler>([
       ['GET /health', (ex) => this.health(ex)],
       ['GET /v1/models', (ex) => openai.listModels(ex, host)],
@@ -85,6 +89,10 @@ export class Server {
       ['POST /api/show', (ex) => ollama.show(ex, host)],
       ['POST /api/chat', (ex) => ollama.chat(ex, host)],
       ['POST /api/generate', (ex) => ollama.generate(ex, host)],
+      ['POST /api/pull', this.change((c, ex) => c.pull(ex))],
+      ['DELETE /api/delete', this.change((c, ex) => c.remove(ex))],
+      ['POST /api/copy', this.change((c, ex) => c.copy(ex))],
+      ['POST /api/create', this.change((c, ex) => c.create(ex))],
     ]);
     this.below = [
       [
@@ -93,7 +101,17 @@ export class Server {
       ],
       ['GET /bezel/manifest/', (ex, name) => this.manifest(ex, name)],
       ['GET /bezel/blob/', (ex, digest) => this.blob(ex, digest)],
+      ['GET /api/blobs/', this.change((c, ex, name) => c.hasBlob(ex, name))],
+      ['POST /api/blobs/', this.change((c, ex, name) => c.putBlob(ex, name))],
     ];
+  }
+
+  /** A route that changes this machine: for few, and where it is wanted at all. */
+  private change(work: (changes: Changes, ex: Exchange, rest: string) => Promise<void>): Handler {
+    return (ex, rest) => {
+      this.guard.checkChange(ex.req);
+      return this.changes ? work(this.changes, ex, rest) : Changes.refuse(ex);
+    };
   }
 
   /** The port, the same on each address. One that this machine does not have (no IPv6) is left
@@ -174,7 +192,7 @@ export class Server {
       ex.res.writeHead(204, { allow: 'GET, HEAD, POST, OPTIONS' }).end();
       return;
     }
-    if (!['GET', 'HEAD', 'POST'].includes(ex.method))
+    if (!['GET', 'HEAD', 'POST'].includes(ex.method) && !this.exact.has(`${ex.method} ${ex.path}`))
       throw new HttpError(405, `there is no ${ex.method} here`, null, {
         allow: 'GET, HEAD, POST, OPTIONS',
       });
@@ -193,8 +211,8 @@ export class Server {
     if (handler) return handler(ex, '');
     const found = this.below.find(([start]) => `${method} ${ex.path}`.startsWith(start));
     if (found) return found[1](ex, decode(`${method} ${ex.path}`.slice(found[0].length)));
-    const other = method === 'GET' ? 'POST' : 'GET';
-    if (this.exact.has(`${other} ${ex.path}`))
+    const other = ['GET', 'POST', 'DELETE'].find((m) => this.exact.has(`${m} ${ex.path}`));
+    if (other !== undefined)
       throw new HttpError(405, `${ex.path} is asked with ${other}`, null, { allow: other });
     throw new HttpError(404, `there is no ${ex.path} here`);
   }
@@ -251,11 +269,7 @@ export class Server {
       );
       return new Error('something went wrong in the server; its terminal says what');
     }
-    return e instanceof BezelError
-      ? new BezelError(
-        this.options.catalog.withoutPaths(e.message, 'the model'), e.kind, e, e.param,
-      )
-      : e;
+    return this.options.catalog.withoutPaths(e, 'the model');
   }
 
   private fail(ex: Exchange, e: unknown): void {

@@ -1,4 +1,4 @@
-// disk_store - the machine's own Ollama folder, read only. Node only.
+// disk_store - the machine's own Ollama folder, read only (disk_writer.ts changes it). Node only.
 
 import * as fs from 'node:fs';
 import * as os from 'node:os';
@@ -12,22 +12,34 @@ function fromEnvironment(): string | undefined {
   return process.env.OLLAMA_MODELS?.replace(/^[\s"']+|[\s"']+$/g, '') || undefined;
 }
 
-/** Where the store is: `wish`, or where Ollama keeps it. */
-function findRoot(wish: string | undefined): string {
+/** Places where a store may be: the one that was asked for, or those where Ollama keeps it. */
+function places(wish: string | undefined): string[] {
   const set = wish ?? fromEnvironment();
-  const places = set !== undefined
+  return set !== undefined
     ? [set]
     : [path.join(os.homedir(), '.ollama/models'), '/usr/share/ollama/.ollama/models'];
-  const root = places.find((p) => fs.existsSync(path.join(p, 'manifests')));
+}
+
+const isStore = (p: string): boolean => fs.existsSync(path.join(p, 'manifests'));
+
+/** Where the store is: `wish`, or where Ollama keeps it. */
+function findRoot(wish: string | undefined): string {
+  const all = places(wish), root = all.find(isStore);
   if (!root)
     throw new BezelError(
-      set === undefined
-        ? `no Ollama store at ${places.join(' or ')}; set OLLAMA_MODELS to where it is`
-        : `${set} is not an Ollama store: it has no directory "manifests"`,
+      all.length > 1
+        ? `no Ollama store at ${all.join(' or ')}; set OLLAMA_MODELS to where it is`
+        : `${all[0]} is not an Ollama store: it has no directory "manifests"`,
       'not-found',
     );
   return fs.realpathSync(root);
 }
+
+/** The same for who writes: where there is no store, the place where Ollama would make one. */
+export const storeRoot = (wish?: string): string => {
+  const all = places(wish);
+  return path.resolve(all.find(isStore) ?? (all[0] as string));
+};
 
 const isAbsent = (e: unknown): boolean =>
   ['ENOENT', 'ENOTDIR'].includes((e as NodeJS.ErrnoException).code ?? '');

@@ -36,6 +36,8 @@ function countText(n: number): string {
 export interface FileKind extends Pick<StoredModel, 'kind' | 'family' | 'parameters'
   | 'quantization'> {
   format: 'gguf' | 'safetensors';
+  /** Of parameters. */
+  count?: number;
 }
 
 async function inspected(
@@ -65,7 +67,9 @@ export async function inspectFile(
     format,
     kind: facts.kind === 'adapter' ? 'adapter' : 'model',
     ...(facts.architecture && { family: facts.architecture }),
-    ...(facts.parameters && { parameters: countText(facts.parameters) }),
+    ...(facts.parameters && {
+      parameters: countText(facts.parameters), count: facts.parameters,
+    }),
     ...(facts.file_type && { quantization: facts.file_type }),
   };
 }

@@ -16,10 +16,21 @@ export interface Patience {
   longest: number;
   /** Milliseconds without a byte after which a connection counts as lost. */
   idle: number;
+  /** The longest pause that a server may ask for (Retry-After); a longer one is an error. */
+  asked: number;
 }
 
 const SMALL = 256 << 10; // bytes; in one piece they must come within `idle`
-const defaults: Patience = { tries: 8, first: 500, longest: 30_000, idle: 30_000 };
+const defaults: Patience = {
+  tries: 8, first: 500, longest: 30_000, idle: 30_000, asked: 300_000,
+};
+
+/** How one request is made, and what of its answer is an error at once (a BezelError). */
+export type Fetcher = (
+  url: string, init: { headers: Record<string, string>; signal: AbortSignal },
+) => Promise<Response>;
+
+const plainFetch: Fetcher = (url, init) => fetch(url, { ...init, cache: 'no-store' });
 
 /** What is known of an address: how long it is and which version of it. */
 export interface Remote {
@@ -41,6 +52,8 @@ export interface RangeOptions {
   whole?: boolean;
   signal?: AbortSignal | undefined;
   patience?: Partial<Patience> | undefined;
+  /** Absent: `fetch`, which follows redirects. */
+  fetcher?: Fetcher | undefined;
 }
 
 /** The address has other content than before. */
@@ -148,12 +161,21 @@ function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
 const isPassing = (status: number): boolean =>
   status === 408 || status === 425 || status === 429 || status >= 500;
 
+/** Milliseconds that a server wants us to wait: Retry-After in seconds or as a date, or what is
+ *  left of the window that a rate limit counts in (RateLimit: "api";r=0;t=55). */
+export function askedPause(headers: Headers, now = Date.now()): number {
+  const after = headers.get('retry-after')?.trim();
+  if (after !== undefined && /^\d{1,9}$/.test(after)) return 1000 * Number(after);
+  const date = Date.parse(after ?? '');
+  if (!Number.isNaN(date)) return Math.max(0, date - now);
+  const [, left] = /;\s*r=0\s*;\s*t=(\d{1,9})(?!\d)/.exec(headers.get('ratelimit') ?? '') ?? [];
+  return left === undefined ? 0 : 1000 * Number(left);
+}
+
 function refuse(url: string, answer: Response): never {
   const said = `${answer.status}${answer.statusText && ` ${answer.statusText}`}`;
   if (isPassing(answer.status))
-    throw new Passing(
-      `the server says ${said}`, 1000 * Number(answer.headers.get('retry-after') ?? 0) || 0,
-    );
+    throw new Passing(`the server says ${said}`, askedPause(answer.headers));
   if (answer.status === 404 || answer.status === 410)
     throw new BezelError(`there is nothing at ${shortUrl(url)} (${said})`, 'not-found');
   throw new BezelError(`cannot read ${shortUrl(url)}: the server says ${said}`, 'io');
@@ -190,7 +212,11 @@ class Connection {
   private isRead = false; // to the end of its body
   private readonly stop = (): void => this.ended.abort(this.signal?.reason);
 
-  constructor(private readonly idle: number, private readonly signal: AbortSignal | undefined) {
+  constructor(
+    private readonly idle: number,
+    private readonly signal: AbortSignal | undefined,
+    private readonly fetcher: Fetcher = plainFetch,
+  ) {
     signal?.throwIfAborted();
     signal?.addEventListener('abort', this.stop);
   }
@@ -204,19 +230,14 @@ class Connection {
       return await work();
     } catch (e) {
       this.signal?.throwIfAborted();
-      throw new Failure(causeText(e), 0, e);
+      throw e instanceof BezelError ? e : new Failure(causeText(e), 0, e);
     } finally {
       clearTimeout(this.timer);
     }
   }
 
-  open(url: string, range?: string): Promise<Response> {
-    return this.step(
-      () => fetch(url, {
-        ...(range && { headers: { range } }), cache: 'no-store', signal: this.ended.signal,
-      }),
-      NoAnswer,
-    );
+  open(url: string, headers: Record<string, string>): Promise<Response> {
+    return this.step(() => this.fetcher(url, { headers, signal: this.ended.signal }), NoAnswer);
   }
 
   /** Chromium counts a body as aborted that was read as a stream, also to its end: a small one
@@ -270,10 +291,10 @@ class Reading {
 
   /** As far as one connection goes. */
   async *connect(idle: number): AsyncGenerator<Uint8Array, void, void> {
-    const connection = new Connection(idle, this.options.signal);
+    const connection = new Connection(idle, this.options.signal, this.options.fetcher);
     try {
       const last = this.options.end === undefined ? '' : this.options.end - 1;
-      const answer = await connection.open(this.url, `bytes=${this.at}-${last}`);
+      const answer = await connection.open(this.url, { range: `bytes=${this.at}-${last}` });
       if (answer.status === 416) {
         const [, size] = /^bytes \*\/(\d+)$/.exec(answer.headers.get('content-range') ?? '') ?? [];
         // shorter than what we have of it
@@ -339,7 +360,7 @@ class Tries {
   async after(e: unknown, progress: boolean): Promise<void> {
     if (!(e instanceof Passing)) throw e;
     this.heard ||= !(e instanceof NoAnswer);
-    const { tries, first, longest } = this.patience;
+    const { tries, first, longest, asked } = this.patience;
     this.failed = progress ? 1 : this.failed + 1;
     if (!this.heard && isFinal(e.cause))
       throw new BezelError(`${new URL(this.url).host} cannot be reached: ${e.message}`, 'io', e);
@@ -352,15 +373,16 @@ class Tries {
         'io',
         e,
       );
-    if (this.failed >= tries)
+    const asks = e.pause > asked ? ` and wants ${Math.ceil(e.pause / 1000)} s of pause` : '';
+    if (this.failed >= tries || asks)
       throw new BezelError(
-        `the connection to ${shortUrl(this.url)} was lost and ${tries} tries did not bring it `
-          + `back: ${e.message}`,
+        `${asks ? 'one try' : `${tries} tries in a row`} to read ${shortUrl(this.url)} brought `
+          + `nothing: ${e.message}${asks}`,
         'io',
         e,
       );
     const pause = Math.min(longest, first * 2 ** (this.failed - 1)) * (0.5 + Math.random() / 2);
-    await wait(Math.max(pause, Math.min(e.pause, longest)), this.signal);
+    await wait(Math.max(pause, e.pause), this.signal);
   }
 }
 
@@ -382,17 +404,24 @@ export async function* fetchRange(
   }
 }
 
+export interface SmallOptions extends Pick<RangeOptions, 'signal' | 'patience' | 'fetcher'> {
+  headers?: Record<string, string>;
+  /** Sees the answer before its body is read. */
+  onAnswer?: (answer: Response) => void;
+}
+
 /** A small answer as a whole, at most max bytes. */
 export async function fetchSmall(
-  url: string, max: number, options: Pick<RangeOptions, 'signal' | 'patience'> = {},
+  url: string, max: number, options: SmallOptions = {},
 ): Promise<Uint8Array> {
   checkAddress(url);
   const tries = new Tries(url, options.signal, options.patience);
   for (;;) {
-    const connection = new Connection(tries.idle, options.signal);
+    const connection = new Connection(tries.idle, options.signal, options.fetcher);
     try {
-      const answer = await connection.open(url);
+      const answer = await connection.open(url, options.headers ?? {});
       if (!answer.ok) refuse(url, answer);
+      options.onAnswer?.(answer);
       const pieces: Uint8Array[] = [];
       let n = 0;
       for await (const piece of connection.body(answer)) {

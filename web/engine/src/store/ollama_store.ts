@@ -38,6 +38,13 @@ export interface TreeFile {
   text(max: number): Promise<string>;
 }
 
+const MAX_TEXT = 1 << 20; // a text of a store that is longer than this is not shown
+const shownKinds = ['config', 'params', 'system', 'template', 'messages'] as const;
+type TextKind = (typeof shownKinds)[number];
+export type ModelTexts = Partial<Record<TextKind | 'license', string>>;
+const isTextKind = (kind: Layer['kind']): kind is TextKind =>
+  (shownKinds as readonly string[]).includes(kind);
+
 /** Folders and files below a root that nothing leads out of. Paths are lists of names. */
 export interface Tree {
   /** For people. */
@@ -113,6 +120,21 @@ export class OllamaStore implements ModelStore {
     if (!file)
       throw new BezelError(`${name.short} is not in the store ${this.tree.place}`, 'not-found');
     return file.text(MAX_MANIFEST);
+  }
+
+  /** The small texts of a manifest, by kind: of each the last, as Ollama takes it, but of licences
+   *  all. What is missing or too long is left out. */
+  async texts(manifest: string): Promise<ModelTexts> {
+    const texts: ModelTexts = {}, licenses: string[] = [];
+    for (const { kind, digest, size } of parseManifest(this.core, manifest)) {
+      if (kind !== 'license' && !isTextKind(kind)) continue;
+      const file = size > MAX_TEXT ? undefined : await this.tree.file(['blobs', blobName(digest)]);
+      if (!file) continue;
+      const text = await file.text(MAX_TEXT);
+      if (kind === 'license') licenses.push(text);
+      else texts[kind] = text;
+    }
+    return licenses.length ? { ...texts, license: licenses.join('\n') } : texts;
   }
 
   private async one(name: ModelName): Promise<StoredModel | undefined> {

@@ -293,7 +293,8 @@ export class OpfsStore implements ModelStore {
   }
 
   private async remember(
-    name: ModelName, handle: FileSystemFileHandle, file: File, { format: _, ...kind }: FileKind,
+    name: ModelName, handle: FileSystemFileHandle, file: File,
+    { format: _, count: __, ...kind }: FileKind,
     config: string | undefined,
   ): Promise<StoredModel> {
     const model: StoredModel = {

@@ -62,7 +62,7 @@ export class PlainFolder implements ModelStore {
       inPlace: true,
     };
     try {
-      const { format: _, ...kind } = await inspectFile(this.core, blobSource(first));
+      const { format: _, count: __, ...kind } = await inspectFile(this.core, blobSource(first));
       return { ...about, ...kind };
     } catch (e) {
       if (!(e instanceof BezelError) || e.kind === 'memory') throw e;
