@@ -143,6 +143,10 @@ static const struct {
     /* items run out */
     { SCHEMA, "{\"type\":\"array\",\"items\":{\"enum\":[\"a\",\"b\",1,1.5,null]},"
               "\"uniqueItems\":true,\"minItems\":2}" },
+    { SCHEMA,
+      "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"a\":{\"enum\":["
+      "\"x\",\"xy\"]},\"b\":{\"type\":\"integer\",\"minimum\":8,\"maximum\":12}},\"required\":"
+      "[\"a\"],\"additionalProperties\":false},\"uniqueItems\":true,\"minItems\":5}" },
     { SCHEMA, "{\"type\":\"array\",\"prefixItems\":[{\"type\":\"integer\"},{\"type\":\"string\"}],"
               "\"items\":false,\"contains\":{\"type\":\"string\"}}" },
     { SCHEMA, "{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"null\"]},\"maxItems\":4,"
@@ -227,7 +231,7 @@ static void check_masks(void)
         CHECK(open_grammar(&g, grammars[i].kind, grammars[i].text, &err) == BZ_OK);
         struct matcher *m = NULL;
         CHECK(g && matcher_open(&m, g, vocab, &err) == BZ_OK);
-        for (int k = 0; m && k < 12 && !matcher_is_over(m); k++) {
+        for (int k = 0; m && k < 30 && !matcher_is_over(m); k++) {
             CHECK_MSG(disagreements(m) == 0, "%s after \"%.*s\"", grammars[i].text,
                       STR_ARG(matcher_text(m)));
             walk(m, &rng, 1);

@@ -9,7 +9,7 @@ struct reached {
     uint32_t from, byte;
 };
 
-enum { REACHED = sizeof(struct reached) / sizeof(uint32_t), CONFIG_REACHED = 1 };
+enum { REACHED = sizeof(struct reached) / sizeof(uint32_t) };
 
 struct search {
     struct grammar *g;
@@ -65,13 +65,41 @@ static uint32_t missing_at(struct grammar *g, node config, uint32_t level)
     return least;
 }
 
+/* The text of number i. */
+static void put_text(struct search *s, uint32_t i)
+{
+    s->text.n = s->begin;
+    for (uint32_t k = i; k; k = at(s, k)->from) buf_putc(&s->text, '?');
+    size_t end = s->text.n;
+    for (uint32_t k = i; k && !s->text.failed; k = at(s, k)->from)
+        s->text.data[--end] = (char)at(s, k)->byte;
+}
+
+/* Inside an item that must be none of those before it: can it be finished as another one? */
+static bool is_free(struct search *s, uint32_t i)
+{
+    struct threads now = { 0 };
+    struct unique_place p;
+    if (!s->g->one_spelling) return true;
+    uint32_t n;
+    const struct thread *t = config_threads(s->g, at(s, i)->config, &n);
+    for (uint32_t k = 0; k < n; k++) threads_put(s->g, &now, t[k]);
+    put_text(s, i);
+    bool ok = !unique_find(s->g, &now, buf_str(&s->text), &p) ||
+              unique_live(s->g, &now, buf_str(&s->text), &p);
+    threads_free(&now);
+    return ok;
+}
+
 /* Is a value finished that brings the object or array nearer to its end, or is that finished
  * itself? */
-static bool is_nearer(const struct search *s, node config)
+static bool is_nearer(struct search *s, uint32_t number)
 {
+    node config = at(s, number)->config;
     uint32_t n;
     const struct thread *t = config_threads(s->g, config, &n);
     if (config_may_end(s->g, config)) return true;
+    if (!is_free(s, number)) return false;
     for (uint32_t i = 0; i < n; i++) {
         if (thread_head(t[i]) != H_AFTER || t[i].b != NO_GAP) continue;
         if (level_of(s->g, t[i]) < s->level) return true;
@@ -90,16 +118,6 @@ static void set_goal(struct search *s, node config)
 }
 
 /* ---- the search ---- */
-
-/* The text of number i. */
-static void put_text(struct search *s, uint32_t i)
-{
-    s->text.n = s->begin;
-    for (uint32_t k = i; k; k = at(s, k)->from) buf_putc(&s->text, '?');
-    size_t end = s->text.n;
-    for (uint32_t k = i; k && !s->text.failed; k = at(s, k)->from)
-        s->text.data[--end] = (char)at(s, k)->byte;
-}
 
 static void try_byte(struct search *s, uint32_t i, unsigned byte)
 {
@@ -137,7 +155,7 @@ static bool approach(struct search *s, node *config)
     set_goal(s, *config);
     reach(s, *config, 0, 0);
     for (uint32_t i = 0; i < s->all.n / REACHED && i < MAX_SOUGHT && !found; i++) {
-        found = i > 0 && is_nearer(s, at(s, i)->config);
+        found = i > 0 && is_nearer(s, i);
         if (found) put_text(s, i);
         else go_on(s, i);
         if (found) *config = at(s, i)->config;

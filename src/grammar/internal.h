@@ -36,9 +36,10 @@ struct grammar {
     struct store s;
     struct grammar_options options;
     struct schema_set set;
-    node start; /* CONFIG */
-    bool calls; /* texts are calls of tools, in Gemma's notation (calls.h) */
-    node call;  /* CONFIG behind the tag that begins one */
+    node start;        /* CONFIG */
+    bool one_spelling; /* equal values are written alike (unique.h) */
+    bool calls;        /* texts are calls of tools, in Gemma's notation (calls.h) */
+    node call;         /* CONFIG behind the tag that begins one */
     struct mask_cache *masks;
     const struct vocab *masks_of; /* the vocabulary that they are for */
     /* Of f_value and f_fits: how deep they are inside one another, and what they came upon. */

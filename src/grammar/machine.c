@@ -51,13 +51,23 @@ unsigned machine_left(const struct grammar *g, node below)
     return g->options.any_form || MAX_LEVELS + 1 - n > most ? most : MAX_LEVELS + 1 - n;
 }
 
+bool config_has_unique(const struct grammar *g, node config)
+{
+    return g->s.nodes[config].flags & CONFIG_UNIQUE;
+}
+
 static node put_config(struct grammar *g, const struct thread *t, uint32_t n)
 {
     uint32_t deepest = 0;
-    for (uint32_t i = 0; i < n; i++)
+    bool unique = false;
+    for (uint32_t i = 0; i < n; i++) {
         if (config_levels(g, t[i].below) > deepest) deepest = config_levels(g, t[i].below);
+        unique |= (thread_head(t[i]) == H_AFTER && t[i].c) || config_has_unique(g, t[i].below);
+    }
     node x = store_put(&g->s, CONFIG, (const uint32_t *)t, n * THREAD_WORDS);
-    if (!g->s.status) g->s.nodes[x].aux = deepest + 1;
+    if (g->s.status) return x;
+    g->s.nodes[x].aux = deepest + 1;
+    if (unique) g->s.nodes[x].flags |= CONFIG_UNIQUE;
     return x;
 }
 
@@ -134,6 +144,7 @@ enum lift machine_lift(const struct grammar *g, node text)
 {
     const struct store *s = &g->s;
     if (g->calls) return LIFT_CALL;
+    if (g->one_spelling) return LIFT_PLAIN;
     bool is_free = node_kind(s, text) == RE_REP && node_kind(s, node_words(s, text)[0]) == RE_SET &&
                    node_words(s, node_words(s, text)[0])[1] == LAST_CP;
     return g->options.any_form || is_free ? LIFT_JSON : LIFT_PLAIN;
@@ -150,6 +161,7 @@ static node make_bare(struct grammar *g, const struct value *v)
     struct store *s = &g->s;
     static const char *const words[] = { "null", "true", "false" };
     node x = g->options.any_form ? v->number : number_written(s, v->number);
+    if (g->one_spelling) x = re_and2(s, x, number_canonical(s));
     if (v->exponents && g->options.any_form) x = re_alt2(s, x, number_exponents(s, v->exponents));
     for (unsigned i = 0; i < 3; i++)
         if (v->literals >> i & 1) x = re_alt2(s, x, re_literal(s, str_of(words[i])));
@@ -355,7 +367,7 @@ static void step_gap(struct machine *m, struct thread t, unsigned byte, struct t
 
 bool machine_has_gap(const struct grammar *g, enum head head)
 {
-    return g->options.indent && !g->options.any_form &&
+    return g->options.indent && !g->options.any_form && !g->calls &&
            (head == H_VALUE || head == H_OBJECT || head == H_COMMA || head == H_ARRAY ||
             head == H_AFTER);
 }

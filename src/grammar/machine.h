@@ -39,6 +39,9 @@ enum gap { NO_GAP, GAP_SPACE, GAP_LINE /* and one more for each space behind the
 
 enum { MAX_GAP = 32 }; /* spaces behind a line break */
 
+/* Flags of a CONFIG. */
+enum { CONFIG_REACHED = 1 /* finish.c */, CONFIG_UNIQUE = 2 };
+
 enum { THREAD_WORDS = sizeof(struct thread) / sizeof(uint32_t), HEAD_SHIFT = 28 };
 
 static inline struct thread thread_make(enum head head, node a, uint32_t b, uint32_t c, node below)
@@ -90,6 +93,8 @@ void threads_merge(struct grammar *g, struct threads *v);
 node config_of(struct grammar *g, struct threads *v); /* merged */
 node config_one(struct grammar *g, struct thread t);
 const struct thread *config_threads(const struct grammar *g, node config, uint32_t *n);
+/* Is it inside an item that must be none of those before it? */
+bool config_has_unique(const struct grammar *g, node config);
 /* How deep its values are inside one another. */
 uint32_t config_levels(const struct grammar *g, node config);
 bool config_may_end(const struct grammar *g, node config);
@@ -151,6 +156,8 @@ const struct array_info *array_info(struct grammar *g, node state);
 bool array_live(struct grammar *g, node state);
 uint32_t array_missing(struct grammar *g, node state);
 bool array_is_unique(struct grammar *g, node state);
+/* The objects and arrays among its items, which must differ: STRINGS without white space; or 0. */
+node array_items(struct grammar *g, node state);
 /* The state once its last item, text[from..end), is known; 0: the item was there before. */
 node array_item_ends(struct machine *m, node state, size_t from, size_t end);
 /* The text from a place on is needed. False: there is none, and the thread must end. */

@@ -2,15 +2,17 @@
  *
  * words of an ARRAY_STATE: shape; levels that an item may have; items so far (up to what bounds
  * need); what unique items were (strings as a RE_MAP, numbers as an expression, literals as bits,
- * others as STRINGS of their canonical text); then how many items each `contains` has found.
+ * others as STRINGS of their canonical text and, where text is written, of their own); then how
+ * many items each `contains` has found.
  */
 #include <stdlib.h>
 
 #include "grammar/array.h"
 #include "grammar/machine.h"
 #include "grammar/number.h"
+#include "grammar/unique.h"
 
-enum { S_SHAPE, S_LEFT, S_COUNT, S_TEXTS, S_NUMBERS, S_LITERALS, S_OTHERS, S_FOUND };
+enum { S_SHAPE, S_LEFT, S_COUNT, S_TEXTS, S_NUMBERS, S_LITERALS, S_OTHERS, S_ITEMS, S_FOUND };
 
 enum { MAX_DEEP = 200, MAX_DISTINCT = 1000 };
 
@@ -54,10 +56,15 @@ static bool can_differ(struct grammar *g, const struct array *a)
     for (uint32_t i = 0; i <= a->n_prefix && i < a->most; i++) {
         node f = array_item(a, i);
         struct value v = value_read(g, f_value(g, f));
-        if (v.n_objects || v.n_arrays) return false;
+        g->one_spelling |= v.n_objects || v.n_arrays;
         if (i < a->n_prefix && count_distinct(g, f, none, i + 1) <= i) return false;
     }
     return true;
+}
+
+node array_items(struct grammar *g, node state)
+{
+    return node_words(&g->s, state)[S_ITEMS];
 }
 
 bool array_keeps_unique(struct grammar *g, node shape)
@@ -71,8 +78,7 @@ bool array_keeps_unique(struct grammar *g, node shape)
         if (!differ && !g->options.lenient)
             store_fail(&g->s, BZ_ERR_UNSUPPORTED,
                        a.n_contains ? "uniqueItems beside contains is not supported"
-                                    : "uniqueItems is supported for items that are texts, numbers "
-                                      "and literals, of enough different ones");
+                                    : "uniqueItems is not supported for so few different items");
         *flags |= differ ? UNIQUE : NOT_UNIQUE;
     }
     return *flags & UNIQUE;
@@ -238,9 +244,7 @@ static void put_canonical(struct buf *b, const struct json *j)
 {
     struct decimal d;
     if (j->type == JSON_INT || j->type == JSON_FLOAT) {
-        enum bz_status st = decimal_read(&d, j->text);
-        b->failed |= st == BZ_ERR_MEMORY;
-        if (st) { /* longer than that it is equal to none but itself */
+        if (!decimal_read(&d, j->text)) { /* longer than that it is equal to none but itself */
             buf_put_str(b, j->text);
             b->failed |= d.digits.failed;
             return;
@@ -287,6 +291,21 @@ static node add_other(struct grammar *g, node others, const struct json *j)
     return x;
 }
 
+/* The list of items with one more. */
+static node add_item(struct grammar *g, node items, struct str text)
+{
+    struct buf b = { 0 };
+    struct vec w = { 0 };
+    unique_put(&b, text);
+    if (b.failed) store_fail(&g->s, BZ_ERR_MEMORY, "out of memory for a grammar");
+    if (items) vec_put(&g->s, &w, node_words(&g->s, items), node_n(&g->s, items));
+    vec_push(&g->s, &w, store_string(&g->s, buf_str(&b)));
+    node x = store_put(&g->s, STRINGS, w.w, w.n);
+    buf_free(&b);
+    vec_free(&w);
+    return x;
+}
+
 node array_item_ends(struct machine *m, node state, size_t from, size_t end)
 {
     struct grammar *g = m->g;
@@ -315,6 +334,8 @@ node array_item_ends(struct machine *m, node state, size_t from, size_t end)
         case JSON_STRING: w.w[S_TEXTS] = re_words_add(s, w.w[S_TEXTS], j->text); break;
         default: w.w[S_OTHERS] = add_other(g, w.w[S_OTHERS], j); twice = w.w[S_OTHERS] == 0;
         }
+        if ((j->type == JSON_OBJECT || j->type == JSON_ARRAY) && !g->options.any_form)
+            w.w[S_ITEMS] = add_item(g, w.w[S_ITEMS], (struct str) { m->text + from, end - from });
     }
     node x = twice || !j ? 0 : store_put(s, ARRAY_STATE, w.w, w.n);
     vec_free(&w);

@@ -30,12 +30,12 @@ static void set_tokens(struct mask_cache *k, const struct trie *t, uint32_t i)
         k->bits[t->tokens[e] / 32] |= 1u << t->tokens[e] % 32;
 }
 
-static void clear_tokens(struct mask_cache *k, uint32_t i)
+void mask_clear(struct mask_cache *k, uint32_t i)
 {
     const struct trie *t = &k->v->all;
     for (uint32_t e = t->nodes[i].entry; e < t->nodes[i + 1].entry; e++)
         k->bits[t->tokens[e] / 32] &= ~(1u << t->tokens[e] % 32);
-    for (uint32_t c = first_child(t, i); c < last_child(t, i); c++) clear_tokens(k, c);
+    for (uint32_t c = first_child(t, i); c < last_child(t, i); c++) mask_clear(k, c);
 }
 
 static void add_bits(struct mask_cache *k, const uint32_t *bits)
@@ -159,7 +159,7 @@ static void walk_child(struct mask_cache *k, const struct trie *t, uint32_t c, s
     k->threads.n = mark;
 }
 
-static uint32_t find_child(const struct trie *t, uint32_t i, unsigned char byte)
+uint32_t mask_child(const struct trie *t, uint32_t i, unsigned char byte)
 {
     uint32_t lo = first_child(t, i), hi = last_child(t, i);
     while (lo < hi) {
@@ -177,7 +177,7 @@ static void walk(struct mask_cache *k, const struct trie *t, uint32_t i, struct 
     unsigned char bytes[32];
     uint32_t n = t->nodes[i].n_children > 12 ? mask_first_bytes(k->g, from, bytes) : 0;
     for (uint32_t b = 0; b < n; b++) {
-        uint32_t c = find_child(t, i, bytes[b]);
+        uint32_t c = mask_child(t, i, bytes[b]);
         if (c) walk_child(k, t, c, from, pos);
     }
     for (uint32_t c = first_child(t, i); c < last_child(t, i) && n == 0; c++)
@@ -249,7 +249,7 @@ static void patch_string(struct mask_cache *k, uint32_t i, struct thread t, node
     struct store *s = &k->g->s;
     for (uint32_t c = first_child(all, i); c < last_child(all, i); c++) {
         uint32_t to = lift_step(s, thread_a(t), all->nodes[c].byte);
-        if (to == LEADS_NOWHERE) clear_tokens(k, c);
+        if (to == LEADS_NOWHERE) mask_clear(k, c);
         if (to <= LEADS_OUT || lift_re(s, to) == free) continue;
         k->text[pos] = (char)all->nodes[c].byte;
         patch_string(k, c, thread_make(H_STRING, to, 0, 0, t.below), free, pos + 1);
@@ -453,7 +453,7 @@ static void patch_key(struct mask_cache *k, uint32_t i, struct thread t, node ba
         struct thread next = thread_make(H_KEY, thread_a(t), to, t.c, t.below);
         if (to == LEADS_OUT) { /* a name of its own: what follows it is another matter */
             uint32_t mark = k->threads.n;
-            clear_tokens(k, c);
+            mask_clear(k, c);
             object_key_ends(&m, t, &k->threads);
             if (k->threads.n > mark) set_tokens(k, all, c);
             for (uint32_t x = mark; x < k->threads.n; x++)
@@ -464,7 +464,7 @@ static void patch_key(struct mask_cache *k, uint32_t i, struct thread t, node ba
             if (other <= LEADS_OUT) walk(k, all, c, next, pos + 1);
             else patch_key(k, c, next, other, pos + 1);
         } else {
-            clear_tokens(k, c);
+            mask_clear(k, c);
         }
     }
 }
@@ -549,6 +549,8 @@ static void compute(struct mask_cache *k, node config, uint32_t *out)
     }
     for (uint32_t i = 0; i < k->v->n_ends && config_may_end(k->g, config); i++)
         out[k->v->ends[i] / 32] |= 1u << k->v->ends[i] % 32;
+    k->bits = out;
+    if (k->g->one_spelling) mask_unique(k, config);
 }
 
 const uint32_t *mask_find(struct mask_cache *k, node config, char *text, size_t n)

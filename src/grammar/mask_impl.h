@@ -47,6 +47,14 @@ struct mask_cache {
     struct loop loops[N_LOOPS];
 };
 
+/* The tokens at and below a node of the whole tree are none of the mask. */
+void mask_clear(struct mask_cache *k, uint32_t i);
+/* The child that a byte leads to, or 0. */
+uint32_t mask_child(const struct trie *t, uint32_t i, unsigned char byte);
+
+/* Take out the tokens behind which an item could only be one of those before it. (mask_unique.c) */
+void mask_unique(struct mask_cache *k, node config);
+
 /* An expression with the same mask and fewer states: limits that no token can reach are no
  * limits. */
 node mask_relax(struct mask_cache *k, node re);

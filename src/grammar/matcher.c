@@ -99,6 +99,12 @@ static bool read_byte(struct matcher *m, unsigned char byte)
         return false;
     }
     if (m->next.n > 1) threads_merge(m->g, &m->next);
+    struct unique_place p;
+    bool unique = m->g->one_spelling && unique_find(m->g, &m->next, buf_str(&m->text), &p);
+    if (unique && !unique_live(m->g, &m->next, buf_str(&m->text), &p)) {
+        m->text.n--;
+        return false;
+    }
     struct threads t = m->now;
     m->now = m->next;
     m->next = t;

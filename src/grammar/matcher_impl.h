@@ -3,6 +3,7 @@
 #define BEZEL_GRAMMAR_MATCHER_IMPL_H
 
 #include "grammar/mask.h"
+#include "grammar/unique.h"
 
 struct matcher {
     struct grammar *g;

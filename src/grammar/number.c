@@ -10,6 +10,8 @@
 
 enum { MAX_DIGITS = 1200, MAX_FEW = 40 /* numbers that are written in one spelling */ };
 
+enum { MAX_FINITE = 308 }; /* digits of the whole part of a double */
+
 static node compiled(struct store *s, const char *pattern)
 {
     return regex_whole(s, str_of(pattern));
@@ -73,7 +75,7 @@ static bool read_digits(struct decimal *d, struct str t, int64_t *point)
     return d->digits.n > 0 && !d->digits.failed;
 }
 
-enum bz_status decimal_read(struct decimal *d, struct str text)
+bool decimal_read(struct decimal *d, struct str text)
 {
     struct decimal raw = { 0 };
     int64_t point = 0;
@@ -92,21 +94,26 @@ enum bz_status decimal_read(struct decimal *d, struct str text)
         d->negative = raw.negative && n > 0;
         ok = !d->digits.failed;
     }
-    bool no_memory = raw.digits.failed || d->digits.failed;
+    bool failed = raw.digits.failed || d->digits.failed;
     buf_free(&raw.digits);
     if (!ok) buf_free(&d->digits);
-    return ok ? BZ_OK : no_memory ? BZ_ERR_MEMORY : BZ_ERR_LIMIT;
+    d->digits.failed = failed;
+    return ok;
+}
+
+static void refuse(struct store *s, const struct decimal *d, struct str text)
+{
+    if (d->digits.failed) store_fail(s, BZ_ERR_MEMORY, "out of memory for a grammar");
+    else store_fail(s, BZ_ERR_LIMIT, "the number %.*s has too many digits", STR_ARG(text));
 }
 
 /* Read a number of the schema, or fail. */
 static bool read_bound(struct store *s, struct decimal *d, struct str text)
 {
-    enum bz_status st = decimal_read(d, text);
-    if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
-    if (st)
-        store_fail(s, st, "the number %.*s has too many digits", (int)(text.n > 60 ? 60 : text.n),
-                   text.p);
-    if (st) return false;
+    if (!decimal_read(d, text)) {
+        refuse(s, d, text);
+        return false;
+    }
     uint32_t behind = (uint32_t)(d->digits.n - d->n_whole);
     if (d->n_whole > s->n_whole) s->n_whole = (uint32_t)d->n_whole;
     if (behind > s->n_fraction) s->n_fraction = behind;
@@ -304,9 +311,10 @@ static node mod_step(struct store *s, const uint32_t *w, uint32_t cp)
 node number_multiple(struct store *s, struct str of)
 {
     struct decimal d;
-    enum bz_status st = decimal_read(&d, of);
-    if (st == BZ_ERR_MEMORY) store_fail(s, st, "out of memory for a grammar");
-    if (st) return 0;
+    if (!decimal_read(&d, of)) {
+        if (d.digits.failed) refuse(s, &d, of);
+        return 0;
+    }
     uint64_t m = 0;
     for (size_t i = 0; i < d.digits.n && m < UINT32_MAX; i++)
         m = 10 * m + (uint64_t)(d.digits.data[i] - '0');
@@ -378,7 +386,8 @@ node number_written(struct store *s, node x)
     uint32_t most = has_mod(s, x, &budget) ? MAX_SIGNIFICANT : MAX_WHOLE;
     node y = re_and2(s, x, written(s, most, whole, false));
     if (re_live(s, y)) return y;
-    return re_and2(s, x, written(s, s->n_whole + MAX_WHOLE, whole, true));
+    most = s->n_whole + MAX_WHOLE < MAX_FINITE ? s->n_whole + MAX_WHOLE : MAX_FINITE;
+    return re_and2(s, x, written(s, most, whole, true));
 }
 
 /* ---- both as expressions ---- */

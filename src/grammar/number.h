@@ -40,8 +40,8 @@ struct decimal {
     struct buf digits; /* no leading zeros but one before the point, no trailing ones behind it */
     size_t n_whole;    /* digits before the point */
 };
-/* BZ_ERR_LIMIT: too long to write out. */
-enum bz_status decimal_read(struct decimal *d, struct str text);
+/* False: too large to write out; or digits.failed. */
+bool decimal_read(struct decimal *d, struct str text);
 
 /* x >= bound, x > bound; x <= bound, x < bound. *forms loses the exponents that could break it. */
 node number_at_least(struct store *s, struct str bound, bool strictly, unsigned *forms);

@@ -95,12 +95,13 @@ class Generator {
     if (!this.often(3)) s.prefixItems = [this.schema(depth), this.schema(depth)];
     if (!this.often(3)) s.minItems = this.below(3);
     if (!this.often(3)) s.maxItems = 1 + this.below(4);
-    if (!this.often(4)) s.contains = this.schema(depth);
+    if (!s.prefixItems && !this.often(3)) s.contains = this.schema(depth);
     if (s.contains && !this.often(2)) s.minContains = this.below(3);
     if (s.contains && !this.often(3)) s.maxContains = 1 + this.below(3);
-    // ajv 8.20 takes an empty array for one that contains what another array contained before it.
+    // ajv 8.20 keeps what it found in the items before: beside prefixItems, and of empty arrays.
     if (s.contains && s.minContains !== 0) s.minItems = Math.max(1, s.minItems ?? 0);
-    if (!this.often(4)) s.uniqueItems = true;
+    // Beside prefixItems ajv 8.20 compares only items of the types in `items`.
+    if (!s.prefixItems && !this.often(3)) s.uniqueItems = true;
     return s;
   }
 
