@@ -3,7 +3,7 @@
 download.
 
 Fails when the module exports or imports anything that src/wasm/boundary.def does not say (a system
-call crept in), or lacks something that it says, or is larger than 308 KB gzipped. It has all that a
+call crept in), or lacks something that it says, or is larger than 310 KB gzipped. It has all that a
 text chat downloads of the core; other kernels come in files of their own when they are needed:
 training's when a training begins, a canvas's with a diffusion model.
 """
@@ -14,7 +14,7 @@ import sys
 import boundary
 
 BY_LINKER = {"memory", "_initialize"}
-MAX_GZIPPED = 308 * 1000
+MAX_GZIPPED = 310 * 1000
 KINDS = ("function", "table", "memory", "global", "tag")
 
 
