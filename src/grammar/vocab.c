@@ -271,10 +271,11 @@ static bool make_free_text(struct vocab *v, enum lift kind)
     }
     if (ok) {
         sort_tokens(k, 0, lift_start(&k->s, kind, re_any_text(&k->s)), 0, 0, 0);
+        buf_put(&k->bytes, "", 0); /* also where no token leaves a string */
+        ok = !k->bytes.failed && !k->s.status;
         const unsigned char *p = (const unsigned char *)k->bytes.data;
-        for (uint32_t i = 0; i < k->n_items; p += k->items[i++].n) k->items[i].p = p;
-        ok = !k->bytes.failed && !k->s.status && trie_build(&f->after, k->items, k->n_items) &&
-             sort_by_length(f, v, k->lengths);
+        for (uint32_t i = 0; i < k->n_items && ok; p += k->items[i++].n) k->items[i].p = p;
+        ok = ok && trie_build(&f->after, k->items, k->n_items) && sort_by_length(f, v, k->lengths);
         buf_free(&k->bytes);
     }
     if (k) {
@@ -323,7 +324,7 @@ enum bz_status vocab_open(struct vocab **out, const struct tokenizer *t, struct 
     if (!make_tree(v) || !make_free_text(v, LIFT_JSON) || !make_free_text(v, LIFT_PLAIN) ||
         !make_free_text(v, LIFT_CALL)) {
         vocab_close(v);
-        return fail_memory(err, (uint64_t)v->n_tokens * 64);
+        return fail_memory(err, (uint64_t)tokenizer_size(t) * 64);
     }
     *out = v;
     return BZ_OK;
