@@ -56,15 +56,20 @@ for (const options of [greedy, { seed: 5 }, { seed: 6, top_k: 0, repeat_penalty:
 
 const question = '<bos><|turn>user\nWhat is the capital of France?<turn|>\n<|turn>model\n';
 const thinking = `<bos><|turn>system\n<|think|><turn|>\n${question.slice(5)}`;
-test('the trained model thinks, and then answers with JSON', async () => {
+test('the trained model thinks, and then answers with JSON, or calls a tool', async () => {
+  const tools = [{ name: 'remember', parameters: schema, strict: true }, { name: 'forget' }];
   const [a, b] = await onBoth('models/tiny.q8_0.gguf', async (model) => {
-    const c = await model.conversation(300);
-    await c.set(model.tokenize(thinking));
-    return text(c, { ...greedy, specials: true, constraint: { schema, thinking: true } });
+    const c = await model.conversation(300), all = [];
+    for (const constraint of [{ schema, thinking: true }, { tools, call: 'required' }]) {
+      await c.set(model.tokenize(constraint.thinking ? thinking : question));
+      all.push(await text(c, { ...greedy, specials: true, n_max: 120, constraint }));
+    }
+    return all;
   });
   same(b, a);
-  const [, thought, json] = /^<\|channel>thought\n(.*)<channel\|>(\{.*\})$/s.exec(a.text);
-  ok(thought.includes('Paris') && keeps({ text: json }), a.text);
+  const [, thought, json] = /^<\|channel>thought\n(.*)<channel\|>(\{.*\})$/s.exec(a[0].text);
+  ok(thought.includes('Paris') && keeps({ text: json }), a[0].text);
+  ok(/^<\|tool_call>call:(remember\{name:<\|"\|>|forget\{)/.test(a[1].text), a[1].text);
 });
 
 test('log-probabilities are of all tokens, also where only some may come, '
