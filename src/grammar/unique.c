@@ -47,8 +47,8 @@ static node matching(struct grammar *g, const struct unique_place *p, struct str
     for (uint32_t i = 0; i < node_n(&g->s, p->items); i++) {
         node item = node_words(&g->s, p->items)[i];
         struct str t = store_text(&g->s, item);
-        bool same = t.n >= p->at + bytes.n && memcmp(t.p + p->at, bytes.p, bytes.n) == 0;
-        if (same) vec_push(&g->s, &w, item);
+        if (t.n < p->at + bytes.n) continue;
+        if (bytes.n == 0 || memcmp(t.p + p->at, bytes.p, bytes.n) == 0) vec_push(&g->s, &w, item);
     }
     node x = w.n ? store_put(&g->s, STRINGS, w.w, w.n) : 0;
     vec_free(&w);
