@@ -15,7 +15,7 @@ enum mode {
     M_HIGH_U, /* then a u */
     M_LOW,    /* then digits: ten bits << 14 | how many << 12 | the digits */
 };
-enum { MODE_SHIFT = 28, MAX_ROWS = 6000 };
+enum { MODE_SHIFT = 28, MAX_ROWS = MAX_NODES >> 8 };
 
 static node state(struct store *s, const uint32_t *from, node x, enum mode m, uint32_t value)
 {

@@ -73,7 +73,12 @@ struct rule {
 /* A text that is written must not come to a dead end, so a longer search pays there. */
 enum { SEARCH_CHECKED = 4000, SEARCH_WRITTEN = 60000 };
 
+/* In a module of wasm, whose memory has no room for more, 16 MB in all. */
+#if UINTPTR_MAX > UINT32_MAX
 enum { MAX_NODES = 1 << 21, MAX_STORE_WORDS = 1 << 25 };
+#else
+enum { MAX_NODES = 1 << 18, MAX_STORE_WORDS = 1 << 21 };
+#endif
 
 struct store {
     struct node_info *nodes;
