@@ -161,7 +161,7 @@ static void drop_shorter(const struct store *s, struct vec *v)
 }
 
 /* One-code-point operands become one set. */
-static void join_sets(struct store *s, struct vec *v)
+static void unite_sets(struct store *s, struct vec *v)
 {
     struct vec set = { 0 };
     uint32_t n = 0, n_sets = 0;
@@ -183,7 +183,7 @@ node re_alt(struct store *s, const node *x, uint32_t n)
 {
     struct vec v = { 0 };
     flatten(s, &v, RE_ALT, x, n);
-    if (v.n > 1) join_sets(s, &v);
+    if (v.n > 1) unite_sets(s, &v);
     if (v.n > 1 && v.n < 64) drop_shorter(s, &v);
     unsigned flags = 0;
     node all = 0;

@@ -226,7 +226,7 @@ static bool is_same(const struct adapter_target *a, const struct adapter_target 
 
 /* What both passes were given alike is one target, which can be merged too. items[i] is that of
  * targets[i]. */
-static enum bz_status join_passes(struct adapter_plan *p, struct bz_err *err)
+static enum bz_status merge_passes(struct adapter_plan *p, struct bz_err *err)
 {
     struct adapter *o = &p->out;
     struct buf key = { 0 };
@@ -279,7 +279,7 @@ enum bz_status adapter_plan_load(struct adapter_plan *p, struct adapter *out, st
         if (st) fail_prefix(err, st, "%s", quote(str_of(it->name)).z);
     }
     mem_free(stage);
-    if (!st) st = join_passes(p, err);
+    if (!st) st = merge_passes(p, err);
     if (st) return st;
     *out = *o;
     *o = (struct adapter) { 0 };
